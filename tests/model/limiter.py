@@ -1,0 +1,182 @@
+"""Limiter: several keys in one call, each under a Rule or a StrikeRule, and the attempt that is settled once.
+
+Knows nothing of tables. Invariant: what a call counted is given back or forgiven at most once.
+"""
+
+from dataclasses import dataclass
+
+import rates as rates_text
+from durations import duration
+from engine import Engine, Policy
+from errors import MAX_COST, MAX_TABLE, MAX_THRESHOLD, ConfigError, timestamp, whole
+from keys import digest, network
+
+MAX_KEYS = 16
+MAX_RULES = 1024
+RULE_NAME = set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+@dataclass(frozen=True)
+class Rule:
+    policy: Policy
+    ipv6_prefix: int
+    secret: bytes | None
+    by: tuple
+
+    @property
+    def name(self):
+        return self.policy.name
+
+    def key(self, *parts):
+        return Key(self, digest(parts, self.secret), self.by == ("address",))
+
+    def ip_key(self, address):
+        return Key(self, digest([network(address, self.ipv6_prefix)], self.secret), True)
+
+    def agrees_with(self, other):
+        return (self.policy, self.ipv6_prefix, self.secret) == (other.policy, other.ipv6_prefix, other.secret)
+
+
+@dataclass(frozen=True)
+class Key:
+    rule: Rule
+    digest: str
+    of_address: bool
+
+
+def rule(name, *, rates=None, threshold=None, lockout_window=None, ipv6_prefix=64, secret=None, by=()):
+    """A Rule when `rates` is given, else a StrikeRule."""
+    if not isinstance(name, str) or not 1 <= len(name) <= 32 or not set(name) <= RULE_NAME:
+        raise ConfigError(f"rule name must match [a-z0-9-]{{1,32}}, name=`{name}`")
+    if rates is not None:
+        policy = Policy(name, rates=rates_text.parse(rates))
+    else:
+        threshold = whole("threshold", 1, MAX_THRESHOLD, threshold)
+        policy = Policy(name, threshold=threshold, window=duration("lockout window", lockout_window))
+    prefix = whole("ipv6 prefix", 32, 128, ipv6_prefix)
+    if secret is not None and len(secret) < 16:
+        raise ConfigError(f"secret must be at least 16 bytes, bytes={len(secret)}")
+    return Rule(policy, prefix, secret, tuple(by))
+
+
+class Attempt:
+    """One call's counted keys. Settled by `success` or `cancel`, else everything stays counted."""
+
+    def __init__(self, limiter):
+        self.limiter = limiter
+        self.decision = None
+        self.checks = []
+        self.address_rules = set()
+        self.charges = []
+        self.settled = False
+
+    def extend(self, keys, cost, now):
+        return self.limiter.count(self, keys, cost, now)
+
+    def hold(self, keys, checks, charges):
+        self.checks = list(dict.fromkeys([*self.checks, *checks]))
+        self.address_rules |= {key.rule.name for key in keys if key.of_address}
+        self.charges += charges
+
+    def success(self, forgive, give_back, forgive_address, now):
+        self.check_lists(forgive, give_back, forgive_address)
+        if not self.settle():
+            return False
+        for policy, key in self.checks:
+            if policy.name in [*forgive, *forgive_address]:
+                self.limiter.engine.reset(policy, key)
+            if policy.name in give_back:
+                self.give_back(policy, key, now)
+        return True
+
+    def cancel(self, now):
+        if not self.settle():
+            return False
+        for policy, key in self.checks:
+            self.give_back(policy, key, now)
+        return True
+
+    def settle(self):
+        """Whether this is the first time that a counted attempt is settled."""
+        first = self.decision.allowed and not self.settled
+        self.settled = True
+        return first
+
+    def check_lists(self, forgive, give_back, forgive_address):
+        named = [*set(forgive), *set(give_back), *set(forgive_address)]
+        for name in named:
+            if name not in [policy.name for policy, _ in self.checks]:
+                raise ConfigError(f"the attempt holds no such rule, rule=`{name}`")
+            if named.count(name) > 1:
+                raise ConfigError(
+                    f"a rule stands in more than one of forgive, give_back and forgive_address, rule=`{name}`"
+                )
+            if name in forgive and name in self.address_rules:
+                raise ConfigError(
+                    f"the rule is keyed by an address, name it in forgive_address to forgive it, rule=`{name}`"
+                )
+
+    def give_back(self, policy, key, now):
+        engine = self.limiter.engine
+        for charge in self.charges:
+            rule, _, charged = charge.place
+            if (rule, charged) == (policy.name, key):
+                engine.windows.give_back(charge, timestamp(now))
+        if policy.threshold:
+            engine.table(policy).cancel(key, self, timestamp(now))
+
+
+class Limiter:
+    def __init__(self, capacity=100_000):
+        self.engine = Engine(whole("capacity", 1, MAX_TABLE, capacity))
+        self.rules = {}
+
+    def allow(self, keys, cost, now):
+        return self.attempt(keys, cost, now).decision
+
+    def attempt(self, keys, cost, now):
+        attempt = Attempt(self)
+        attempt.decision = self.count(attempt, keys, cost, now)
+        return attempt
+
+    def count(self, attempt, keys, cost, now):
+        cost, now = check_cost(cost), timestamp(now)
+        checks = self.checks(keys)
+        decision, charges = self.engine.decide(checks, now, cost, attempt, held=attempt.checks)
+        if decision.allowed or attempt.decision is None:
+            attempt.hold(keys, checks, charges)
+        return decision
+
+    def peek(self, keys, cost, now):
+        decision, _ = self.engine.decide(self.checks(keys), timestamp(now), check_cost(cost), store=False)
+        return decision
+
+    def checks(self, keys):
+        """The keys of one call as (policy, digest), a key that is named twice once."""
+        if not 1 <= len(keys) <= MAX_KEYS:
+            raise ConfigError(f"a call takes 1 to {MAX_KEYS} keys, keys={len(keys)}")
+        known = dict(self.rules)
+        for key in keys:
+            if not known.setdefault(key.rule.name, key.rule).agrees_with(key.rule):
+                raise ConfigError(
+                    f"rules of one name must agree in kind, policy, prefix length and secret, rule=`{key.rule.name}`"
+                )
+            if len(known) > MAX_RULES:
+                raise ConfigError(f"a limiter knows at most {MAX_RULES} rules, rule=`{key.rule.name}`")
+        self.rules = known
+        return list(dict.fromkeys((key.rule.policy, key.digest) for key in keys))
+
+    def reset(self, keys):
+        for policy, key in self.checks(keys):
+            self.engine.reset(policy, key)
+        return True
+
+    def size(self):
+        return self.engine.size()
+
+    def stats(self):
+        return self.engine.stats()
+
+
+def check_cost(cost):
+    return whole("cost", 0, MAX_COST, cost)

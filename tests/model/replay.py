@@ -1,0 +1,320 @@
+"""Replays the cases of tests/vectors against the model.
+
+Knows the format of the vectors and nothing of what is decided. Invariant: a field that it does not know is an error.
+"""
+
+import durations
+import keys
+import limiter
+import rates
+from errors import ConfigError, InvalidKeyError
+from fixed_window import FixedWindow
+from single import AttemptLimiter, TokenBucket
+
+
+class Difference(AssertionError):
+    """The model answers something else than the vector says."""
+
+
+class Fields:
+    """A JSON object of which every field must be used."""
+
+    def __init__(self, fields):
+        self.fields = dict(fields)
+
+    def take(self, name, *default):
+        return self.fields.pop(name, *default)
+
+    def has(self, name):
+        return name in self.fields
+
+    def end(self):
+        if self.fields:
+            raise Difference(f"unknown fields {sorted(self.fields)}")
+
+
+def text(value):
+    """A text, or {"utf16": [...]} or {"repeat": "x", "times": 3}."""
+    if not isinstance(value, dict):
+        return value
+    fields = Fields(value)
+    if fields.has("utf16"):
+        units = fields.take("utf16")
+        made = b"".join(unit.to_bytes(2, "little") for unit in units).decode("utf-16-le", "surrogatepass")
+    else:
+        made = fields.take("repeat") * fields.take("times")
+    fields.end()
+    return made
+
+
+def raw(value):
+    """An argument of config.json: a number, a text, or an object that names what JSON cannot hold."""
+    if not isinstance(value, dict):
+        return value
+    fields = Fields(value)
+    if fields.has("float"):
+        made = float(fields.take("float"))
+    elif fields.has("seconds"):
+        made = durations.Seconds(fields.take("seconds"))
+    elif fields.has("bool"):
+        made = fields.take("bool")
+    else:
+        made = {True: None}[fields.take("none")]
+    fields.end()
+    return made
+
+
+def compare(what, got, wanted):
+    if got != wanted:
+        raise Difference(f"{what}: the vector says {wanted}, the model {got}")
+
+
+def answer_of(call):
+    """What a call answers as `expect` writes it, errors included."""
+    try:
+        return call()
+    except (ConfigError, InvalidKeyError) as error:
+        return {"error": error.kind, "message": str(error)}
+
+
+def decision(made):
+    return {
+        "outcome": made.outcome,
+        "reason": made.reason,
+        "rule": made.rule,
+        "retry_after_us": made.retry_after,
+        "remaining": made.remaining,
+        "reset_after_us": made.reset_after,
+        "engaged": list(made.engaged),
+    }
+
+
+class AttemptLimiterSteps:
+    def __init__(self, fields):
+        self.limiter = AttemptLimiter(
+            fields.take("threshold"), fields.take("lockout_window_us"), fields.take("max_tracked_keys")
+        )
+        self.reservations = {}
+
+    def attempt(self, step):
+        reservation = self.limiter.reserve(text(step.take("key")), step.take("now"))
+        if step.has("as"):
+            self.reservations[step.take("as")] = reservation
+        return decision(reservation.decision)
+
+    def repeat(self, step):
+        return decision(self.limiter.repeat(self.reservations[step.take("reservation")], step.take("now")))
+
+    def cancel(self, step):
+        return {"cancelled": self.limiter.cancel(self.reservations[step.take("reservation")], step.take("now"))}
+
+    def locked(self, step):
+        return {"locked": self.limiter.locked(text(step.take("key")), step.take("now"))}
+
+    def retry_after(self, step):
+        return {"retry_after_us": self.limiter.retry_after(text(step.take("key")), step.take("now"))}
+
+    def refund(self, step):
+        self.limiter.refund(text(step.take("key")), step.take("now"))
+        return {}
+
+
+class LimiterSteps:
+    def __init__(self, fields):
+        self.limiter = limiter.Limiter(fields.take("capacity"))
+        self.rules = {name: self.rule(name, Fields(rule)) for name, rule in fields.take("rules").items()}
+        self.attempts = {}
+
+    def rule(self, name, fields):
+        secret = fields.take("secret_hex", None)
+        made = limiter.rule(
+            name.partition("#")[0],
+            rates=fields.take("rates", None),
+            threshold=fields.take("threshold", None),
+            lockout_window=fields.take("lockout_window_us", None),
+            ipv6_prefix=fields.take("ipv6_prefix", 64),
+            secret=None if secret is None else bytes.fromhex(secret),
+            by=fields.take("by", ()),
+        )
+        fields.end()
+        return made
+
+    def keys(self, step):
+        return [self.key(Fields(key)) for key in step.take("keys")]
+
+    def key(self, fields):
+        rule = self.rules[fields.take("rule")]
+        if fields.has("address"):
+            made = rule.ip_key(fields.take("address"))
+        else:
+            made = rule.key(*map(text, fields.take("parts")))
+        fields.end()
+        return made
+
+    def allow(self, step):
+        return decision(self.limiter.allow(self.keys(step), step.take("cost"), step.take("now")))
+
+    def peek(self, step):
+        return decision(self.limiter.peek(self.keys(step), step.take("cost"), step.take("now")))
+
+    def attempt(self, step):
+        name = step.take("as")
+        attempt = self.limiter.attempt(self.keys(step), step.take("cost"), step.take("now"))
+        self.attempts[name] = attempt
+        return decision(attempt.decision)
+
+    def extend(self, step):
+        attempt = self.attempts[step.take("attempt")]
+        return decision(attempt.extend(self.keys(step), step.take("cost"), step.take("now")))
+
+    def success(self, step):
+        attempt = self.attempts[step.take("attempt")]
+        lists = [step.take(name) for name in ("forgive", "give_back", "forgive_address")]
+        return {"settled": attempt.success(*lists, step.take("now"))}
+
+    def cancel(self, step):
+        return {"settled": self.attempts[step.take("attempt")].cancel(step.take("now"))}
+
+    def reset(self, step):
+        return {"reset": self.limiter.reset(self.keys(step))}
+
+
+class TokenBucketSteps:
+    def __init__(self, fields):
+        self.limiter = TokenBucket(fields.take("rate"), fields.take("window_us"), fields.take("capacity"))
+
+    def allow(self, step):
+        return {"allowed": self.limiter.allow(text(step.take("key")), step.take("now"))}
+
+    def allow_n(self, step):
+        return {"allowed": self.limiter.allow_n(text(step.take("key")), step.take("n"), step.take("now"))}
+
+    def close(self, step):
+        self.limiter.close()
+        return {}
+
+
+class FixedWindowSteps:
+    def __init__(self, fields):
+        self.limiter = FixedWindow(fields.take("limit"), fields.take("window_us"), fields.take("max_keys"))
+
+    def consume(self, step):
+        return decision(self.limiter.consume(text(step.take("key")), step.take("now")))
+
+
+STEPS = {
+    "attempt_limiter": AttemptLimiterSteps,
+    "limiter": LimiterSteps,
+    "token_bucket": TokenBucketSteps,
+    "fixed_window": FixedWindowSteps,
+}
+
+
+def start(description):
+    """The limiter of a case, ready for its steps."""
+    fields = Fields(description)
+    steps = STEPS[fields.take("kind")](fields)
+    fields.end()
+    return steps
+
+
+def run_step(steps, step):
+    """The answer to one step, its `expect` aside."""
+    fields = Fields(step)
+    fields.take("expect", None)
+    op = fields.take("op")
+
+    def call():
+        if op == "size":
+            return {"size": steps.limiter.size()}
+        if op == "stats":
+            return steps.limiter.stats()
+        if op == "reset" and not isinstance(steps, LimiterSteps):
+            return {"reset": steps.limiter.reset(text(fields.take("key")))}
+        return getattr(steps, op)(fields)
+
+    answer = answer_of(call)
+    fields.end()
+    return answer
+
+
+def steps_case(case):
+    steps = start(case.take("limiter"))
+    for number, step in enumerate(case.take("steps"), start=1):
+        compare(f"step {number}", run_step(steps, step), step["expect"])
+
+
+def error_of(case):
+    """The error that the case expects: its kind and its message, or how the message starts."""
+    if case.has("message_prefix"):
+        return case.take("error"), case.take("message_prefix"), True
+    return case.take("error"), case.take("message"), False
+
+
+def fails(case, call):
+    kind, message, prefix = error_of(case)
+    got = answer_of(lambda: {"answer": call()})
+    compare("error", got.get("error", got), kind)
+    compare("message", got["message"][: len(message)] if prefix else got["message"], message)
+
+
+def key_case(case):
+    parts = [text(part) for part in case.take("parts")]
+    secret = case.take("secret_hex", None)
+    secret = None if secret is None else bytes.fromhex(secret)
+    if case.has("error"):
+        fails(case, lambda: keys.digest(parts, secret))
+    else:
+        compare("digest", keys.digest(parts, secret), case.take("digest"))
+
+
+def network_case(case):
+    address, prefix = text(case.take("address")), case.take("ipv6_prefix")
+    if case.has("error"):
+        fails(case, lambda: keys.network(address, prefix))
+    else:
+        compare("network", keys.network(address, prefix), case.take("network"))
+
+
+def rates_case(case):
+    written = text(case.take("text"))
+    if case.has("error"):
+        fails(case, lambda: rates.parse(written))
+        return
+    parsed = rates.parse(written)
+    compare("canonical", rates.canonical(parsed), case.take("canonical"))
+    for span, most in case.take("max_in"):
+        compare(f"max_in {span}", rates.max_in(parsed, span), most)
+
+
+def config_case(case):
+    fields = {name: text(value) if "repeat" in str(value) else raw(value) for name, value in case.take("make").items()}
+    fails(case, lambda: make(**fields))
+
+
+def make(kind, **fields):
+    """Build what config.json describes; `cost` and `n` are the argument of a call."""
+    if kind == "cost":
+        return limiter.check_cost(fields["value"])
+    if kind == "n":
+        return TokenBucket().allow_n("a", fields["value"], 0)
+    if kind in ("rule", "strike_rule"):
+        secret = fields.pop("secret_hex", None)
+        return limiter.rule(**fields, secret=None if secret is None else bytes.fromhex(secret))
+    kinds = {
+        "attempt_limiter": AttemptLimiter,
+        "limiter": limiter.Limiter,
+        "token_bucket": TokenBucket,
+        "fixed_window": FixedWindow,
+    }
+    return kinds[kind](**fields)
+
+
+FILES = {"keys": key_case, "network": network_case, "rates": rates_case, "config": config_case}
+
+
+def run_case(stem, case):
+    fields = Fields(case)
+    fields.take("name")
+    FILES.get(stem, steps_case)(fields)
+    fields.end()
