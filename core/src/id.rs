@@ -1,0 +1,30 @@
+//! Identities that the library makes itself: attempts, and the secrets of the tables' hashes.
+//!
+//! The one place that draws randomness.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names one admitted attempt, so that exactly that one can be taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct AttemptId(pub(crate) u64);
+
+/// Makes the ids of the attempts on one limiter's memory: unique there, which is all that its tables need.
+#[derive(Debug, Default)]
+pub(crate) struct AttemptIds(AtomicU64);
+
+impl AttemptIds {
+    pub(crate) fn next(&self) -> AttemptId {
+        AttemptId(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Two secret words, drawn anew for every table, so that nobody outside can aim keys at one bucket.
+#[allow(clippy::disallowed_methods, reason = "the one place that draws randomness")]
+pub(crate) fn secret_words() -> [u64; 2] {
+    let mut bytes = [0; 16];
+    // Without entropy the tables still decide exactly; only the defence against aimed keys would be gone.
+    // Every platform that we build for has it, so its absence is a broken host: say so at once.
+    getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
+    let (low, high) = bytes.split_at(8);
+    [low, high].map(|half| half.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+}

@@ -1,0 +1,336 @@
+//! What a host language passes in, judged once.
+//!
+//! A binding turns its numbers and texts into [`Value`]s and asks here, so bounds, defaults and
+//! error texts exist in one place and are the same in every language. Specified by `tests/vectors/config.json`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::identity::network::DEFAULT_IPV6_PREFIX;
+use crate::period_text;
+use crate::rate::MAX_COUNT;
+use crate::rule::MAX_THRESHOLD;
+use crate::time::{Period, Timestamp};
+
+/// The most entries that a table may be configured for: 2^30.
+pub(crate) const MAX_CAPACITY: u64 = 1 << 30;
+const DEFAULT_CAPACITY: u64 = 100_000;
+const DEFAULT_TRACKED_KEYS: u64 = 50_000;
+const DEFAULT_BUCKET_RATE: u64 = 100;
+const DEFAULT_BUCKET_WINDOW: &str = "1m";
+const DEFAULT_BUCKET_CAPACITY: u64 = 10_000;
+
+/// A value as a host language holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A whole number; one beyond 128 bits may be given as the nearest that fits.
+    Integer(i128),
+    /// A floating-point number, NaN and infinities included.
+    Float(f64),
+    /// A text, also when it reads like a number.
+    Text(&'a str),
+    /// A truth value, which is not a number.
+    Bool(bool),
+    /// Not given: `None`, `undefined`, `null`.
+    Missing,
+    /// Anything else.
+    Other,
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Float(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "\"{}\"", text.chars().take(64).collect::<String>()),
+            Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Missing => f.write_str("none"),
+            Self::Other => f.write_str("a value of another type"),
+        }
+    }
+}
+
+/// What a plain number means as a duration or an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds, as Python counts.
+    Seconds,
+    /// Milliseconds, as JavaScript counts.
+    Milliseconds,
+}
+
+impl Unit {
+    fn micros(self) -> u32 {
+        10_u32.pow(self.decimals())
+    }
+
+    /// Decimal places of the unit that are whole microseconds.
+    fn decimals(self) -> u32 {
+        match self {
+            Self::Seconds => 6,
+            Self::Milliseconds => 3,
+        }
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $what:literal, $bounds:expr, $default:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// The value is not a whole number within these bounds.
+        pub fn $name(value: Value<'_>) -> Result<$type, Error> {
+            let number = whole($what, value, $bounds, $default)?;
+            Ok(<$type>::try_from(number).expect("the bounds fit the type"))
+        }
+    )*};
+}
+
+whole_numbers! {
+    /// How many attempts lock a key: 1 to 1024, required.
+    threshold: u32 = "threshold", 1..=u64::from(MAX_THRESHOLD), None;
+    /// How many keys a strike table holds: 1 to 2^30, default 50,000.
+    max_tracked_keys: usize = "max tracked keys", 1..=MAX_CAPACITY, Some(DEFAULT_TRACKED_KEYS);
+    /// The tokens of a full bucket: 1 to 2^26, default 100.
+    bucket_rate: u32 = "rate", 1..=u64::from(MAX_COUNT), Some(DEFAULT_BUCKET_RATE);
+    /// How many buckets a token bucket holds: 1 to 2^30, default 10,000.
+    bucket_capacity: usize = "capacity", 1..=MAX_CAPACITY, Some(DEFAULT_BUCKET_CAPACITY);
+    /// How many attempts a fixed window takes: 1 to 2^26, required.
+    limit: u32 = "limit", 1..=u64::from(MAX_COUNT), None;
+    /// How many keys a fixed window holds: 1 to 2^30, default 100,000.
+    max_keys: usize = "max keys", 1..=MAX_CAPACITY, Some(DEFAULT_CAPACITY);
+    /// How many windows a limiter holds: 1 to 2^30, default 100,000.
+    capacity: usize = "capacity", 1..=MAX_CAPACITY, Some(DEFAULT_CAPACITY);
+    /// The prefix that IPv6 addresses are cut to: 32 to 128, default 64.
+    ipv6_prefix: u8 = "ipv6 prefix", 32..=128, Some(u64::from(DEFAULT_IPV6_PREFIX));
+    /// What an attempt costs: 0 to 2^32 - 1, default 1.
+    cost: u32 = "cost", 0..=u64::from(u32::MAX), Some(1);
+    /// The count of a rate: 1 to 2^26, required.
+    rate_count: u32 = "rate count", 1..=u64::from(MAX_COUNT), None;
+}
+
+macro_rules! durations {
+    ($($(#[$doc:meta])* $name:ident = $what:literal, $default:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// The value is not a whole number of microseconds within 1 µs to 2^48 µs.
+        pub fn $name(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
+            duration($what, value, unit, $default)
+        }
+    )*};
+}
+
+durations! {
+    /// How long a key stays locked, required.
+    lockout_window = "lockout window", None;
+    /// The window of a token bucket, default one minute.
+    bucket_window = "window", Some(DEFAULT_BUCKET_WINDOW);
+    /// The window of a fixed window, required.
+    window = "window", None;
+    /// The period of a rate, required.
+    rate_period = "rate period", None;
+    /// The span that a bound is asked for, required.
+    span = "span", None;
+}
+
+/// The `n` of `allow_n`; a negative one is an answer (false), not an error.
+///
+/// # Errors
+/// The value is not a whole number.
+pub fn tokens(value: Value<'_>) -> Result<i64, Error> {
+    let whole = as_integer(value).ok_or_else(|| Error::config(format!("n must be a whole number, value=`{value}`")))?;
+    Ok(i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX }))
+}
+
+/// An instant, rounded to the nearest microsecond; missing is now.
+///
+/// # Errors
+/// The value is not a number of 0 to 2^52 µs.
+pub fn now(value: Value<'_>, unit: Unit) -> Result<Timestamp, Error> {
+    let refused = || Timestamp::out_of_range(&value.to_string());
+    let micros = match value {
+        Value::Missing => return Ok(Timestamp::now()),
+        Value::Integer(number) => number.checked_mul(i128::from(unit.micros())).ok_or_else(refused)?,
+        #[allow(clippy::cast_possible_truncation, reason = "the cast saturates and NaN is refused before it")]
+        Value::Float(number) if !number.is_nan() => (number * f64::from(unit.micros())).round() as i128,
+        _ => return Err(refused()),
+    };
+    u64::try_from(micros).ok().and_then(|micros| Timestamp::from_micros(micros).ok()).ok_or_else(refused)
+}
+
+/// What to answer when the store fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnError {
+    /// Decide from this process's own tables.
+    #[default]
+    Local,
+    /// Admit everybody.
+    Open,
+    /// Admit nobody: answer 503.
+    Closed,
+}
+
+/// `local`, `open` or `closed`; missing is none.
+///
+/// # Errors
+/// Any other value.
+pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
+    match value {
+        Value::Missing => Ok(None),
+        Value::Text("local") => Ok(Some(OnError::Local)),
+        Value::Text("open") => Ok(Some(OnError::Open)),
+        Value::Text("closed") => Ok(Some(OnError::Closed)),
+        Value::Text(text) => {
+            let text: String = text.chars().take(64).collect();
+            Err(Error::config(format!("on_error must be local, open or closed, value=`{text}`")))
+        }
+        _ => Err(Error::config(format!("on_error must be local, open or closed, value=`{value}`"))),
+    }
+}
+
+/// An option that no constructor knows.
+#[must_use]
+pub fn unknown_option(name: &str) -> Error {
+    let name: String = name.chars().take(64).collect();
+    Error::config(format!("unknown option, option=`{name}`"))
+}
+
+/// A store was given that is none.
+#[must_use]
+pub fn no_store() -> Error {
+    Error::config("store must be left out: this version keeps its state in memory only")
+}
+
+/// Whether a single-key limiter takes this key.
+///
+/// # Errors
+/// The key is empty: an empty key is an error, not a shared bucket.
+pub fn key(bytes: &[u8]) -> Result<(), Error> {
+    if bytes.is_empty() { Err(Error::key("a key must not be empty")) } else { Ok(()) }
+}
+
+/// A single-key limiter was given something that is no text.
+#[must_use]
+pub fn not_text() -> Error {
+    Error::key("a key must be text")
+}
+
+/// A part of a key is no text; parts count from 1.
+#[must_use]
+pub fn part_not_text(part: usize) -> Error {
+    Error::key(format!("a key part must be text, part={part}"))
+}
+
+/// UTF-16 as WTF-8: surrogate pairs joined, lone surrogates kept, so that different texts stay different keys.
+#[must_use]
+pub fn wtf8(units: &[u16]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(units.len());
+    for unit in char::decode_utf16(units.iter().copied()) {
+        match unit {
+            Ok(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => {
+                let [high, low] = lone.unpaired_surrogate().to_be_bytes();
+                // Three bytes as UTF-8 would have them: 1110xxxx 10xxxxxx 10xxxxxx, of a code in D800..=DFFF.
+                bytes.extend_from_slice(&[0xe0 | high >> 4, 0x80 | (high & 15) << 2 | low >> 6, 0x80 | low & 63]);
+            }
+        }
+    }
+    bytes
+}
+
+fn whole(what: &str, value: Value<'_>, bounds: RangeInclusive<u64>, default: Option<u64>) -> Result<u64, Error> {
+    let number = match value {
+        Value::Missing => match default {
+            Some(default) => return Ok(default),
+            None => return Err(Error::config(format!("{what} is required"))),
+        },
+        _ => as_integer(value).and_then(|number| u64::try_from(number).ok()),
+    };
+    number.filter(|number| bounds.contains(number)).ok_or_else(|| {
+        let (min, max) = bounds.into_inner();
+        Error::config(format!("{what} must be a whole number from {min} to {max}, value=`{value}`"))
+    })
+}
+
+/// A capacity given by a Rust caller, judged by the same bounds and texts.
+pub(crate) fn checked(capacity: usize) -> Value<'static> {
+    Value::Integer(i128::try_from(capacity).unwrap_or(i128::MAX))
+}
+
+fn as_integer(value: Value<'_>) -> Option<i128> {
+    match value {
+        Value::Integer(number) => Some(number),
+        #[allow(clippy::cast_possible_truncation, reason = "a whole finite float; beyond 128 bits the cast saturates")]
+        Value::Float(number) if number.is_finite() && number.fract() == 0.0 => Some(number as i128),
+        _ => None,
+    }
+}
+
+fn duration(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Result<Duration, Error> {
+    let refused = || Period::out_of_range(what, &value.to_string());
+    let period = match value {
+        Value::Missing => match default {
+            Some(default) => period_text::read(default).ok(),
+            None => return Err(Error::config(format!("{what} is required"))),
+        },
+        Value::Integer(number) => number
+            .checked_mul(i128::from(unit.micros()))
+            .and_then(|micros| u64::try_from(micros).ok())
+            .and_then(Period::from_micros),
+        Value::Float(number) => decimal_micros(&number.to_string(), unit.decimals()).and_then(Period::from_micros),
+        Value::Text(text) => match period_text::read(text) {
+            Ok(period) => Some(period),
+            Err(period_text::NotAPeriod::Bounds) => None,
+            Err(_) => {
+                return Err(Error::config(format!("{what} must read like 15m, 1h30m or 200ms, value=`{value}`")));
+            }
+        },
+        Value::Bool(_) | Value::Other => None,
+    };
+    period.map(Period::as_duration).ok_or_else(refused)
+}
+
+/// Reads the decimal that a float prints as, exactly; none when it has a fraction of a microsecond.
+///
+/// Binary rounding must not decide: 1.001 s is 1,001,000 µs though 1.001 * 1e6 is not.
+fn decimal_micros(text: &str, decimals: u32) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let missing = decimals.checked_sub(u32::try_from(fraction.len()).ok()?)?;
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    digits.checked_mul(10_u64.pow(missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float_is_read_as_the_decimal_that_it_prints_as() {
+        let micros = |seconds| window(Value::Float(seconds), Unit::Seconds).map(|d| d.as_micros());
+        assert_eq!(micros(1.001), Ok(1_001_000));
+        assert_eq!(micros(0.000_001), Ok(1));
+        assert_eq!(micros(900.0), Ok(900_000_000));
+        for refused in [5e-7, 1.000_000_1, 0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert!(micros(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn now_is_rounded_to_the_nearest_microsecond() {
+        let micros = |ms| now(Value::Float(ms), Unit::Milliseconds).map(Timestamp::as_micros);
+        assert_eq!(micros(1.0004), Ok(1000));
+        assert_eq!(micros(1.0006), Ok(1001));
+        assert_eq!(micros(-0.0004), Ok(0));
+        assert!(micros(-1.0).is_err() && micros(f64::NAN).is_err() && micros(f64::INFINITY).is_err());
+    }
+
+    #[test]
+    fn lone_surrogates_stay_apart_and_pairs_are_joined() {
+        assert_eq!(wtf8(&[0xd83d, 0xde00]), "😀".as_bytes());
+        assert_eq!(wtf8(&[0xd800]), [0xed, 0xa0, 0x80]);
+        assert_ne!(wtf8(&[0xd800]), wtf8(&[0xd801]));
+    }
+}

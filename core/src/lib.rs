@@ -1,0 +1,67 @@
+//! Exact, atomic, bounded limits for endpoints that check credentials.
+//!
+//! Four limiters share three pure policies:
+//!
+//! | limiter | decides by |
+//! |---|---|
+//! | [`Limiter`] | several keys in one call, each under a [`Rule`] of rates or of strikes, all or nothing |
+//! | [`AttemptLimiter`] | strikes and a lockout, with reserve and cancel |
+//! | [`TokenBucket`] | a burst, then a steady refill |
+//! | [`FixedWindow`] | a count per window, opened by the first attempt |
+//!
+//! Every call takes the time. Testing and counting is one step, so parallel guesses cannot pass a
+//! check before any of them is counted. Memory is bounded and a flood of keys evicts itself.
+//!
+//! ```
+//! use std::time::Duration;
+//! use doorkeep::{Limiter, Rule, Settlement, Timestamp};
+//!
+//! let login_ip = Rule::new("login-ip", "20/1m,200/1h".parse()?)?;
+//! let login_account_ip = Rule::strikes("login-account-ip", 5, Duration::from_secs(15 * 60))?;
+//! let limiter = Limiter::new(100_000)?;
+//!
+//! let (email, ip) = ("ann@example.com", "203.0.113.9");
+//! let bucket = doorkeep::network(ip, 64)?;
+//! let keys = [login_ip.ip_key(ip)?, login_account_ip.key(&[email.as_bytes(), bucket.as_bytes()])?];
+//! let attempt = limiter.attempt(&keys, 1, Timestamp::now())?;
+//! if attempt.allowed() {
+//!     // verify the password; if it is right:
+//!     attempt.success(&Settlement { forgive: &["login-account-ip"], ..Settlement::default() }, Timestamp::now())?;
+//! } // else answer 429 with Retry-After: attempt.decision().retry_after_seconds()
+//! # Ok::<(), doorkeep::Error>(())
+//! ```
+//!
+//! # Map of the modules
+//!
+//! `time`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
+//! lock) → `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
+//! [`input`] judges what host languages pass in.
+
+mod decision;
+mod engine;
+mod error;
+mod id;
+mod identity;
+pub mod input;
+mod key;
+mod limits;
+mod period_text;
+mod policy;
+mod rate;
+mod rule;
+mod stats;
+mod store;
+mod table;
+mod time;
+
+pub use decision::{Decision, Outcome, Reason};
+pub use error::{Error, ErrorKind};
+pub use identity::network::network;
+pub use input::OnError;
+pub use key::{Digest, Key};
+pub use limits::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Settlement, Strikes, TokenBucket};
+pub use policy::strikes::Cancelled;
+pub use rate::{Rate, Rates};
+pub use rule::Rule;
+pub use stats::Stats;
+pub use time::Timestamp;

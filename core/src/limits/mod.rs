@@ -1,0 +1,32 @@
+//! The four public limiters: policy × store × clock.
+
+mod attempt;
+mod attempt_limiter;
+mod fixed_window;
+mod limiter;
+mod token_bucket;
+
+pub use attempt::{Attempt, Settlement};
+pub use attempt_limiter::{AttemptLimiter, Reservation, Strikes};
+pub use fixed_window::FixedWindow;
+pub use limiter::Limiter;
+pub use token_bucket::TokenBucket;
+
+use siphasher::sip128::SipHasher24;
+
+use crate::id::secret_words;
+use crate::key::Digest;
+
+/// Digests of single-key limiters: a keyed hash, so that crafted keys cannot collide, and cheaper than SHA-256.
+struct TextDigests(SipHasher24);
+
+impl TextDigests {
+    fn new() -> Self {
+        let [a, b] = secret_words();
+        Self(SipHasher24::new_with_keys(a, b))
+    }
+
+    fn of(&self, key: &[u8]) -> Digest {
+        Digest::from_bytes(self.0.hash(key).as_bytes())
+    }
+}

@@ -1,0 +1,159 @@
+//! A token bucket per key: `rate` tokens, refilled continuously over a window.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::decision::Reason;
+use crate::error::Error;
+use crate::input;
+use crate::limits::TextDigests;
+use crate::policy::gcra::Gcra;
+use crate::rate::Rate;
+use crate::rule;
+use crate::stats::{RuleCounters, Stats};
+use crate::store::memory::Shards;
+use crate::table::{Checked, Group};
+use crate::time::Timestamp;
+
+const ONE_GROUP: Group = 0;
+
+/// Admits a burst of `rate` per key, then one every `window / rate`.
+///
+/// The residue of a refill is kept exactly; the residue of a bucket that is full is dropped.
+///
+/// ```
+/// # use std::time::Duration;
+/// use doorkeep::{Timestamp, TokenBucket};
+///
+/// let tokens = TokenBucket::new(10, Duration::from_secs(10), 10_000)?;
+/// let now = Timestamp::now();
+/// assert!(tokens.allow_n("user:123", 10, now));
+/// assert!(!tokens.allow("user:123", now));
+/// # Ok::<(), doorkeep::Error>(())
+/// ```
+pub struct TokenBucket {
+    name: Arc<str>,
+    rate: u32,
+    digests: TextDigests,
+    buckets: Shards,
+    closed: AtomicBool,
+    counters: RuleCounters,
+}
+
+impl TokenBucket {
+    /// `rate` tokens (1 to 2^26) over `window` (1 µs to 2^48 µs), in at most `capacity` buckets (1 to 2^30).
+    ///
+    /// # Errors
+    /// A bound is passed.
+    pub fn new(rate: u32, window: Duration, capacity: usize) -> Result<Self, Error> {
+        let rate = input::bucket_rate(input::Value::Integer(rate.into()))?;
+        let window = crate::time::Period::from_duration("window", window)?;
+        let buckets = Shards::new(input::bucket_capacity(input::checked(capacity))?);
+        buckets.add_group(Gcra::new(&Rate::new(rate, window.as_duration())?));
+        Ok(Self {
+            name: "token-bucket".into(),
+            rate,
+            digests: TextDigests::new(),
+            buckets,
+            closed: AtomicBool::new(false),
+            counters: RuleCounters::default(),
+        })
+    }
+
+    /// The same bucket under a name of its own: its rule in counters.
+    ///
+    /// # Errors
+    /// The name does not match `[a-z0-9-]{1,32}`.
+    pub fn named(mut self, name: &str) -> Result<Self, Error> {
+        self.name = rule::check_name(name)?;
+        Ok(self)
+    }
+
+    /// Takes one token. False for an empty key, and after [`TokenBucket::close`].
+    #[must_use = "an answer that is not looked at admits everybody"]
+    pub fn allow(&self, key: impl AsRef<[u8]>, now: Timestamp) -> bool {
+        self.allow_n(key, 1, now)
+    }
+
+    /// Takes `n` tokens at once or none.
+    ///
+    /// In this order: a negative `n` is false; 0 is true, whatever the key, also after close; an empty
+    /// key is false; more than the rate is false; a closed bucket is false.
+    #[must_use = "an answer that is not looked at admits everybody"]
+    pub fn allow_n(&self, key: impl AsRef<[u8]>, n: i64, now: Timestamp) -> bool {
+        let key = key.as_ref();
+        if n <= 0 {
+            return n == 0;
+        }
+        let fits = u32::try_from(n).ok().filter(|n| *n <= self.rate);
+        let admitted = match fits {
+            Some(n) if !key.is_empty() && !self.closed.load(Ordering::Acquire) => self.take(key, n, now),
+            _ => false,
+        };
+        if admitted {
+            self.counters.allowed();
+        } else {
+            self.counters.denied(Reason::Limited);
+        }
+        admitted
+    }
+
+    /// Fills the bucket of a key. Does nothing for an empty key. Always true: memory does not fail.
+    pub fn reset(&self, key: impl AsRef<[u8]>) -> bool {
+        let key = self.digests.of(key.as_ref());
+        self.buckets.lock_of(&key).reset(&key, ONE_GROUP);
+        true
+    }
+
+    /// Admits nothing from now on. Closing twice is closing once.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// How many buckets the tables hold, full ones included whose room was not needed yet.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Whether the tables hold no bucket.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name under which counters speak of this bucket.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A snapshot of the counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { evicted: self.buckets.evicted(), tracked_keys: self.len() as u64, ..Stats::default() };
+        self.counters.add_to(&mut stats, &self.name);
+        stats
+    }
+
+    fn take(&self, key: &[u8], n: u32, now: Timestamp) -> bool {
+        let key = self.digests.of(key);
+        let mut table = self.buckets.lock_of(&key);
+        let slot = table.find(&key, ONE_GROUP);
+        let view = table.load(slot, ONE_GROUP, now);
+        let tested = table.gcra(ONE_GROUP).test(view.full_at, now, n);
+        let after = tested.unwrap_or(view.full_at);
+        let bucket = Checked { key, group: ONE_GROUP, slot, view, after };
+        if tested.is_err() {
+            table.heal(&bucket);
+            return false;
+        }
+        let held: SmallVec<[_; 1]> = slot.into_iter().collect();
+        table.make_room(usize::from(slot.is_none()), &held, now);
+        table.commit(&bucket, n, now);
+        true
+    }
+}

@@ -1,0 +1,258 @@
+//! Rules: a name and the policy that stands behind it.
+//!
+//! Pure. Invariant: two rules are equal exactly if they may share a budget: same name, kind,
+//! policy, prefix length and secret.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::identity::network::{self, DEFAULT_IPV6_PREFIX};
+use crate::key::Key;
+use crate::period_text;
+use crate::rate::Rates;
+use crate::time::Period;
+
+/// The most strikes that a lockout may need.
+pub(crate) const MAX_THRESHOLD: u32 = 1024;
+const MIN_SECRET: usize = 16;
+const ADDRESS: &str = "address";
+
+/// A named policy. Cheap to clone.
+///
+/// ```
+/// use doorkeep::Rule;
+///
+/// let login_ip = Rule::new("login-ip", "20/1m,200/1h".parse()?)?;
+/// let key = login_ip.ip_key("203.0.113.9")?;
+/// assert_eq!(key.digest().to_string(), "6c63b13d3aa664d9cfb2d6cd47380ae1");
+/// # Ok::<(), doorkeep::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Rule(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    name: Arc<str>,
+    policy: Policy,
+    ipv6_prefix: u8,
+    secret: Option<Box<[u8]>>,
+    by: Vec<String>,
+}
+
+/// What a rule decides by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Policy {
+    Rates(Rates),
+    Strikes { threshold: u32, window: Period },
+}
+
+impl Rule {
+    /// A rule of rates, all of which must allow.
+    ///
+    /// # Errors
+    /// The name does not match `[a-z0-9-]{1,32}`.
+    pub fn new(name: &str, rates: Rates) -> Result<Self, Error> {
+        Self::with_policy(name, Policy::Rates(rates))
+    }
+
+    /// A rule of strikes: the `threshold`-th attempt (1 to 1024) locks the key for `lockout_window`.
+    ///
+    /// # Errors
+    /// The name does not match `[a-z0-9-]{1,32}`, or a bound is passed.
+    pub fn strikes(name: &str, threshold: u32, lockout_window: Duration) -> Result<Self, Error> {
+        let window = Period::from_duration("lockout window", lockout_window)?;
+        check_threshold(threshold)?;
+        Self::with_policy(name, Policy::Strikes { threshold, window })
+    }
+
+    fn with_policy(name: &str, policy: Policy) -> Result<Self, Error> {
+        let name = check_name(name)?;
+        Ok(Self(Arc::new(Inner { name, policy, ipv6_prefix: DEFAULT_IPV6_PREFIX, secret: None, by: Vec::new() })))
+    }
+
+    /// The prefix length (32 to 128, default 64) that [`Rule::ip_key`] cuts IPv6 addresses to.
+    ///
+    /// # Errors
+    /// The length is out of bounds.
+    pub fn with_ipv6_prefix(mut self, prefix: u8) -> Result<Self, Error> {
+        network::check_prefix(prefix)?;
+        Arc::make_mut(&mut self.0).ipv6_prefix = prefix;
+        Ok(self)
+    }
+
+    /// Digests become HMAC-SHA-256 with this secret, so that who reads the store cannot guess values.
+    ///
+    /// # Errors
+    /// The secret is shorter than 16 bytes.
+    pub fn with_secret(mut self, secret: &[u8]) -> Result<Self, Error> {
+        if secret.len() < MIN_SECRET {
+            return Err(Error::config(format!("secret must be at least {MIN_SECRET} bytes, bytes={}", secret.len())));
+        }
+        Arc::make_mut(&mut self.0).secret = Some(secret.into());
+        Ok(self)
+    }
+
+    /// What the rule is keyed by, in words: `["account", "address"]`. `["address"]` alone makes all its keys address keys.
+    ///
+    /// # Errors
+    /// A word does not match `[a-z0-9-]{1,32}`.
+    pub fn with_by(mut self, by: &[&str]) -> Result<Self, Error> {
+        if let Some(word) = by.iter().find(|word| !is_name(word)) {
+            let word: String = word.chars().take(64).collect();
+            return Err(Error::config(format!("by must name things by [a-z0-9-]{{1,32}}, by=`{word}`")));
+        }
+        Arc::make_mut(&mut self.0).by = by.iter().map(ToString::to_string).collect();
+        Ok(self)
+    }
+
+    /// The key of a value made of one or more parts, each UTF-8 or WTF-8 bytes. Parts are not trimmed.
+    ///
+    /// # Errors
+    /// There is no part, or one is empty: an empty key is an error, not a shared bucket.
+    pub fn key(&self, parts: &[&[u8]]) -> Result<Key, Error> {
+        Key::from_parts(self, parts, self.0.by == [ADDRESS])
+    }
+
+    /// The key of a client address: `rule.key(network(address, prefix))`.
+    ///
+    /// # Errors
+    /// The text is not an IPv4 or IPv6 address.
+    pub fn ip_key(&self, address: &str) -> Result<Key, Error> {
+        let bucket = network::network(address, self.0.ipv6_prefix)?;
+        Key::from_parts(self, &[bucket.as_bytes()], true)
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The rates, if this is a rule of rates.
+    #[must_use]
+    pub fn rates(&self) -> Option<&Rates> {
+        match &self.0.policy {
+            Policy::Rates(rates) => Some(rates),
+            Policy::Strikes { .. } => None,
+        }
+    }
+
+    /// How many attempts lock a key, if this is a rule of strikes.
+    #[must_use]
+    pub fn threshold(&self) -> Option<u32> {
+        match self.0.policy {
+            Policy::Rates(_) => None,
+            Policy::Strikes { threshold, .. } => Some(threshold),
+        }
+    }
+
+    /// How long a key stays locked, if this is a rule of strikes.
+    #[must_use]
+    pub fn lockout_window(&self) -> Option<Duration> {
+        match self.0.policy {
+            Policy::Rates(_) => None,
+            Policy::Strikes { window, .. } => Some(window.as_duration()),
+        }
+    }
+
+    /// The prefix length that IPv6 addresses are cut to.
+    #[must_use]
+    pub fn ipv6_prefix(&self) -> u8 {
+        self.0.ipv6_prefix
+    }
+
+    /// What the rule is keyed by, in words.
+    #[must_use]
+    pub fn by(&self) -> &[String] {
+        &self.0.by
+    }
+
+    /// The policy as it stands in the state's name: `5/1m,50/1h` or `s5/15m`.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        match &self.0.policy {
+            Policy::Rates(rates) => rates.to_string(),
+            Policy::Strikes { threshold, window } => format!("s{threshold}/{}", period_text::print(*window)),
+        }
+    }
+
+    /// The most attempts that pass in any half-open span of this length.
+    #[must_use]
+    pub fn max_in(&self, span: Duration) -> u64 {
+        match &self.0.policy {
+            Policy::Rates(rates) => rates.max_in(span),
+            Policy::Strikes { threshold, window } => {
+                let windows = span.as_micros().div_ceil(u128::from(window.as_micros()));
+                u64::try_from(windows.saturating_mul(u128::from(*threshold))).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    pub(crate) fn policy_parts(&self) -> &Policy {
+        &self.0.policy
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.0.name
+    }
+
+    pub(crate) fn secret(&self) -> Option<&[u8]> {
+        self.0.secret.as_deref()
+    }
+
+    /// Whether both are one object; equal rules need not be.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Inner {
+    /// What must agree for two rules to share a budget. `by` is advice and stays out.
+    fn identity(&self) -> (&str, &Policy, u8, Option<&[u8]>) {
+        (&self.name, &self.policy, self.ipv6_prefix, self.secret.as_deref())
+    }
+}
+
+impl PartialEq for Inner {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Inner {}
+
+impl Hash for Inner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+/// Shows no secret.
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rule({}, {})", self.name(), self.policy())
+    }
+}
+
+/// A rule name as it may stand in Redis and in metrics.
+pub(crate) fn check_name(name: &str) -> Result<Arc<str>, Error> {
+    if is_name(name) {
+        return Ok(name.into());
+    }
+    let shown: String = name.chars().take(64).collect();
+    Err(Error::config(format!("rule name must match [a-z0-9-]{{1,32}}, name=`{shown}`")))
+}
+
+pub(crate) fn check_threshold(threshold: u32) -> Result<u32, Error> {
+    if (1..=MAX_THRESHOLD).contains(&threshold) {
+        return Ok(threshold);
+    }
+    Err(Error::config(format!("threshold must be a whole number from 1 to {MAX_THRESHOLD}, value=`{threshold}`")))
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=32).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}

@@ -1,0 +1,3 @@
+//! Where state lives. A store holds no formula: policies decide, tables keep.
+
+pub(crate) mod memory;

@@ -1,0 +1,189 @@
+//! The bounded table of one strike policy, with its two recency lists.
+//!
+//! `&mut self` only: no lock, no clock. Invariant: a lockout is never evicted. Room for new keys is
+//! made by dropping what has expired, then the least recently active counting key; when every slot
+//! holds a live lockout, new keys are denied. Specified by `tests/vectors/strikes-capacity.json`.
+
+use crate::decision::Outcome;
+use crate::id::AttemptId;
+use crate::key::Digest;
+use crate::policy::strikes::{Cancelled, Policy, Strikes, Verdict};
+use crate::table::recency::{Linked, Links, RecencyList};
+use crate::table::slots::{Keyed, Slot, Slots};
+use crate::time::Timestamp;
+
+#[derive(Default)]
+struct Entry {
+    key: Digest,
+    links: Links,
+    strikes: Strikes,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> (Digest, u32) {
+        (self.key, 0)
+    }
+}
+
+impl Linked for Entry {
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+const COUNTING: usize = 0;
+const LOCKED: usize = 1;
+
+pub(crate) struct StrikeTable {
+    policy: Policy,
+    capacity: usize,
+    slots: Slots<Entry>,
+    /// Counting keys and locked keys, the most recently active in front.
+    lists: [RecencyList; 2],
+    evicted: u64,
+}
+
+impl StrikeTable {
+    pub(crate) fn new(policy: Policy, capacity: usize) -> Self {
+        Self { policy, capacity, slots: Slots::new(), lists: [RecencyList::new(); 2], evicted: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    pub(crate) fn find(&self, key: &Digest) -> Option<Slot> {
+        self.slots.find(key, 0)
+    }
+
+    /// The live strikes behind a slot.
+    pub(crate) fn live(&self, slot: Option<Slot>, now: Timestamp) -> Option<&Strikes> {
+        slot.map(|slot| &self.slots.get(slot).strikes).filter(|strikes| self.policy.is_live(strikes, now))
+    }
+
+    pub(crate) fn test(&self, slot: Option<Slot>, id: AttemptId, now: Timestamp) -> Verdict {
+        self.policy.test(self.live(slot, now), id, now)
+    }
+
+    /// What a key has left: attempts, and µs until it is forgotten.
+    pub(crate) fn left(&self, slot: Option<Slot>, now: Timestamp) -> (u32, u64) {
+        let strikes = self.live(slot, now);
+        (self.policy.remaining(strikes), strikes.map_or(0, |strikes| self.policy.reset_after(strikes, now)))
+    }
+
+    /// Drops what has expired from the backs of both lists, if the table is full. Call it before [`StrikeTable::find`].
+    pub(crate) fn purge_if_full(&mut self, now: Timestamp) {
+        if self.slots.len() < self.capacity {
+            return;
+        }
+        for list in [LOCKED, COUNTING] {
+            while let Some(slot) = self.lists[list].back().filter(|slot| self.live(Some(*slot), now).is_none()) {
+                self.forget(slot);
+            }
+        }
+    }
+
+    /// The wait until `new_keys` find room that is not there, if it is not; `held` are the slots of the running call.
+    pub(crate) fn saturated(&self, new_keys: usize, held: &[Slot], now: Timestamp) -> Option<u64> {
+        let held_counting = held.iter().filter(|slot| !self.slots.get(**slot).strikes.is_locked()).count();
+        let evictable = self.lists[COUNTING].len() - held_counting;
+        let missing = new_keys.checked_sub(self.capacity - self.slots.len() + evictable)?;
+        // Lockouts stand in the order of their ends, so the missing-th from the back makes the last place.
+        let last = self.lists[LOCKED].iter_from_back(&self.slots).take(missing).last()?;
+        Some(self.policy.reset_after(&self.slots.get(last).strikes, now).max(1))
+    }
+
+    /// Counts `id` on live strikes or new ones. [`StrikeTable::make_room`] went before.
+    pub(crate) fn commit(&mut self, slot: Option<Slot>, key: Digest, id: AttemptId, now: Timestamp) -> (Slot, Outcome) {
+        let slot = match slot {
+            None => self.slots.insert(Entry { key, ..Entry::default() }),
+            Some(slot) => {
+                self.unlink(slot, self.list_of(slot));
+                if self.live(Some(slot), now).is_none() {
+                    self.slots.get_mut(slot).strikes = Strikes::default();
+                }
+                slot
+            }
+        };
+        let strikes = &mut self.slots.get_mut(slot).strikes;
+        self.policy.heal(strikes, now);
+        let outcome = self.policy.commit(strikes, id, now);
+        self.link(slot);
+        (slot, outcome)
+    }
+
+    /// Evicts the least recently active counting keys that the running call does not hold.
+    pub(crate) fn make_room(&mut self, new_keys: usize, held: &[Slot]) {
+        while self.slots.len() + new_keys > self.capacity {
+            let oldest = self.lists[COUNTING].iter_from_back(&self.slots).find(|slot| !held.contains(slot));
+            let Some(slot) = oldest else { return };
+            self.forget(slot);
+            self.evicted += 1;
+        }
+    }
+
+    /// Mends live strikes from the far future.
+    pub(crate) fn heal(&mut self, slot: Option<Slot>, now: Timestamp) {
+        if let Some(slot) = slot {
+            self.policy.heal(&mut self.slots.get_mut(slot).strikes, now);
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, key: &Digest, id: AttemptId, now: Timestamp) -> Cancelled {
+        let Some(slot) = self.find(key).filter(|slot| self.live(Some(*slot), now).is_some()) else {
+            return Cancelled::Nothing;
+        };
+        let list = self.list_of(slot);
+        let strikes = &mut self.slots.get_mut(slot).strikes;
+        let cancelled = strikes.cancel(id);
+        if strikes.is_empty() {
+            self.unlink(slot, list);
+            self.slots.remove(slot);
+        } else if cancelled == Cancelled::Lifted {
+            self.unlink(slot, list);
+            self.link(slot);
+        }
+        cancelled
+    }
+
+    pub(crate) fn refund(&mut self, key: &Digest, now: Timestamp) {
+        if let Some(slot) = self.find(key).filter(|slot| self.live(Some(*slot), now).is_some()) {
+            let strikes = &mut self.slots.get_mut(slot).strikes;
+            strikes.refund();
+            if strikes.is_empty() {
+                self.forget(slot);
+            }
+        }
+    }
+
+    pub(crate) fn reset(&mut self, key: &Digest) {
+        if let Some(slot) = self.find(key) {
+            self.forget(slot);
+        }
+    }
+
+    fn forget(&mut self, slot: Slot) {
+        self.unlink(slot, self.list_of(slot));
+        self.slots.remove(slot);
+    }
+
+    fn list_of(&self, slot: Slot) -> usize {
+        if self.slots.get(slot).strikes.is_locked() { LOCKED } else { COUNTING }
+    }
+
+    fn link(&mut self, slot: Slot) {
+        self.lists[self.list_of(slot)].push_front(&mut self.slots, slot);
+    }
+
+    fn unlink(&mut self, slot: Slot, list: usize) {
+        self.lists[list].remove(&mut self.slots, slot);
+    }
+}
