@@ -1,0 +1,28 @@
+"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one.
+
+Knows nothing else. Invariant: the denial is 0, so that code which only tests truth fails closed.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["Outcome"]
+
+
+class Outcome(IntEnum):
+    """What became of an attempt. A denial is falsy.
+
+    Attributes
+    ----------
+    DENIED
+        The attempt must not proceed; nothing was counted.
+    ALLOWED
+        The attempt may proceed; it is counted.
+    ALLOWED_LAST_ATTEMPT
+        The attempt may proceed, and it engaged the lockout. Given once per lockout, so one log line a lockout.
+    """
+
+    DENIED = 0
+    ALLOWED = 1
+    ALLOWED_LAST_ATTEMPT = 2

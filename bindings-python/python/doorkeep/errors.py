@@ -1,0 +1,77 @@
+"""Everything that doorkeep raises, by what the caller does next.
+
+Plain Python classes, so that they carry attributes, pickle and document like any other; the native module imports
+them from here and raises them. A denial by ``allow`` or ``attempt`` is a value, not an exception: only entering a
+denied attempt as a block raises.
+
+Knows nothing of limiters. Invariant: no message holds a key's value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from doorkeep._native import Decision
+
+__all__ = [
+    "AttemptDenied",
+    "ConfigError",
+    "DoorkeepError",
+    "InvalidKeyError",
+    "LimiterUnavailable",
+    "RateLimitExceeded",
+]
+
+
+class DoorkeepError(Exception):
+    """Base class of everything that doorkeep raises."""
+
+
+class ConfigError(DoorkeepError, ValueError):
+    """A number, duration, rate, rule or option is not acceptable: fix the configuration or the call.
+
+    The message names the thing, its bound and the value that was given. Nothing was counted.
+    """
+
+
+class InvalidKeyError(DoorkeepError, ValueError):
+    """A key is empty, is not text, or is not an address: answer 400.
+
+    The message never holds the key's value. Nothing was counted.
+    """
+
+
+class AttemptDenied(DoorkeepError, PermissionError):
+    """A denied attempt was entered as a block: answer 429.
+
+    Attributes
+    ----------
+    decision : Decision
+        Which rule denied, why, and how long to wait.
+    """
+
+    decision: Decision
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision)
+        self.decision = decision
+
+    def __str__(self) -> str:
+        return f"attempt denied, rule=`{self.decision.rule}`, reason=`{self.decision.reason}`"
+
+
+class LimiterUnavailable(AttemptDenied):
+    """The limiter's store did not answer and the limiter is ``closed``: answer 503.
+
+    Says nothing about the one who asked: they may be well within their limits.
+    """
+
+
+class RateLimitExceeded(DoorkeepError, PermissionError):
+    """Something may not be issued now, because its subject has used up its rate: answer 429."""
+
+
+def _denial(decision: Decision) -> AttemptDenied:
+    """Make the exception that entering a denied attempt raises."""
+    return (LimiterUnavailable if decision.reason == "unavailable" else AttemptDenied)(decision)

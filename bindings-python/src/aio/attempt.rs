@@ -1,0 +1,146 @@
+//! The attempt of an `aio` limiter, and what `limiter.attempt(...)` gives before it is awaited.
+//!
+//! Invariant: as a block and as a plain await it settles by the same rules as the blocking one.
+
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::answer::Answer;
+use crate::attempt;
+use crate::convert::Given;
+use crate::decision::Decision;
+use crate::key::Key;
+use crate::refused::Answer as Told;
+
+/// One attempt over several keys, counted when it was made and settled at most once.
+///
+/// As `doorkeep.Attempt`, with `success`, `cancel` and `extend` awaitable, and `async with` for the block.
+#[pyclass(module = "doorkeep.aio", name = "Attempt", frozen)]
+pub(crate) struct AioAttempt {
+    inner: attempt::Attempt,
+}
+
+impl From<attempt::Attempt> for AioAttempt {
+    fn from(inner: attempt::Attempt) -> Self {
+        Self { inner }
+    }
+}
+
+#[pymethods]
+impl AioAttempt {
+    /// Whether the attempt may proceed.
+    #[getter]
+    fn allowed(&self) -> bool {
+        self.inner.allowed()
+    }
+
+    /// The whole answer to the attempt.
+    #[getter]
+    fn decision(&self) -> Decision {
+        self.inner.decision()
+    }
+
+    /// Settle the attempt as a right guess. As `doorkeep.Attempt.success`, awaitable.
+    #[pyo3(
+        signature = (*, forgive=None, give_back=None, forgive_address=None, now=None),
+        text_signature = "($self, *, forgive=(), give_back=(), forgive_address=(), now=None)"
+    )]
+    fn success(
+        &self,
+        py: Python<'_>,
+        forgive: Given<'_, '_>,
+        give_back: Given<'_, '_>,
+        forgive_address: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::new(py, "aio.Attempt.success", self.inner.success(py, forgive, give_back, forgive_address, now))
+    }
+
+    /// Take the attempt back altogether. As `doorkeep.Attempt.cancel`, awaitable.
+    #[pyo3(signature = (now=None))]
+    fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.Attempt.cancel", self.inner.cancel(py, now))
+    }
+
+    /// Count further keys under the same attempt. As `doorkeep.Attempt.extend`, awaitable.
+    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn extend(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.Attempt.extend", self.inner.extend(py, keys, cost, now))
+    }
+
+    /// Say whether the attempt holds `key`.
+    fn holds(&self, key: &Bound<'_, Key>) -> bool {
+        self.inner.holds(key)
+    }
+
+    fn __aenter__(slf: &Bound<'_, Self>) -> Answer {
+        let entered = slf.get().inner.enter(slf.py()).map(|()| slf.clone());
+        Answer::new(slf.py(), "aio.Attempt.__aenter__", entered)
+    }
+
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> Answer {
+        Answer::new(py, "aio.Attempt.__aexit__", self.inner.__exit__(py, kind, error, traceback))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<aio.Attempt {}>", self.inner.decision().inner.outcome.as_str())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.inner.__traverse__(visit)
+    }
+}
+
+/// What `aio.Limiter.attempt` gives: await it for the `Attempt`, or enter it with `async with`.
+#[pyclass(module = "doorkeep.aio", extends = Answer, frozen)]
+pub(crate) struct PendingAttempt {
+    entered: OnceLock<Py<AioAttempt>>,
+}
+
+impl PendingAttempt {
+    pub(crate) fn new(py: Python<'_>, told: Told<attempt::Attempt>) -> PyClassInitializer<Self> {
+        let answer = Answer::new(py, "aio.Limiter.attempt", told.map(AioAttempt::from));
+        PyClassInitializer::from(answer).add_subclass(Self { entered: OnceLock::new() })
+    }
+}
+
+#[pymethods]
+impl PendingAttempt {
+    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Answer> {
+        let py = slf.py();
+        let entered = slf.as_super().get().take().and_then(|attempt| {
+            let attempt = attempt.into_bound(py).cast_into::<AioAttempt>()?;
+            attempt.get().inner.enter(py)?;
+            slf.get().entered.get_or_init(|| attempt.clone().unbind());
+            Ok(attempt)
+        });
+        Ok(Answer::new(py, "aio.Attempt.__aenter__", entered.map_err(Into::into)))
+    }
+
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<Answer> {
+        match self.entered.get() {
+            Some(attempt) => Ok(attempt.get().__aexit__(py, kind, error, traceback)),
+            None => Err(PyRuntimeError::new_err("the attempt was not entered")),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.entered.get().map_or(Ok(()), |attempt| visit.call(attempt))
+    }
+}

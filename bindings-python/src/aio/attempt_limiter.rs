@@ -1,0 +1,108 @@
+//! The awaitable twin of `AttemptLimiter`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::answer::Answer;
+use crate::attempt_limiter::AttemptLimiter;
+use crate::convert::Given;
+use crate::refused::Answer as Told;
+use crate::reservation::Reservation;
+
+/// Admits a number of attempts per key, then locks the key out.
+///
+/// As `doorkeep.AttemptLimiter`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+#[pyclass(module = "doorkeep.aio", name = "AttemptLimiter", frozen)]
+pub(crate) struct AioAttemptLimiter {
+    inner: AttemptLimiter,
+}
+
+#[pymethods]
+impl AioAttemptLimiter {
+    #[new]
+    #[pyo3(
+        signature = (threshold=None, lockout_window=None, max_tracked_keys=None, *,
+            name=None, store=None, on_error=None, clock=None),
+        text_signature = "(threshold, lockout_window, max_tracked_keys=50_000, *, \
+            name=None, store=None, on_error=None, clock=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "one for each option")]
+    fn new(
+        threshold: Given<'_, '_>,
+        lockout_window: Given<'_, '_>,
+        max_tracked_keys: Given<'_, '_>,
+        name: Option<&str>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Told<Self> {
+        let inner = AttemptLimiter::new(threshold, lockout_window, max_tracked_keys, name, store, on_error, clock)?;
+        Ok(Self { inner })
+    }
+
+    /// Count one attempt for `key`, or deny it, in one atomic step. As `doorkeep.AttemptLimiter.attempt`, awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.attempt", self.inner.attempt(py, key, now))
+    }
+
+    /// Count one attempt for `key`, or deny it, and give the whole answer. As `doorkeep.AttemptLimiter.decide`, awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.decide", self.inner.decide(py, key, now))
+    }
+
+    /// Count one attempt for `key`, or deny it, so that it can be cancelled. As `doorkeep.AttemptLimiter.reserve`,
+    /// awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.reserve", self.inner.reserve(py, key, now))
+    }
+
+    /// Take back a reserved attempt that should never have counted. As `doorkeep.AttemptLimiter.cancel`, awaitable.
+    #[pyo3(signature = (reservation, now=None))]
+    fn cancel(&self, py: Python<'_>, reservation: &Bound<'_, Reservation>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.cancel", self.inner.cancel(py, reservation, now))
+    }
+
+    /// Say whether an attempt for `key` would be denied now. Counts nothing.
+    #[pyo3(signature = (key, now=None))]
+    fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.locked", self.inner.locked(py, key, now))
+    }
+
+    /// Say how long an attempt for `key` would be told to wait; None when it would be admitted. Counts nothing.
+    #[pyo3(signature = (key, now=None))]
+    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.retry_after", self.inner.retry_after(py, key, now))
+    }
+
+    /// Forget `key` altogether, its lockout included. As `doorkeep.AttemptLimiter.reset`, awaitable.
+    fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.reset", self.inner.reset(key))
+    }
+
+    /// Give back one attempt without saying which. Deprecated: use `reserve` and `cancel`.
+    #[pyo3(signature = (key, now=None))]
+    fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.AttemptLimiter.refund", self.inner.refund(py, key, now))
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.inner.stats(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.__len__()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.inner.__traverse__(visit)
+    }
+}

@@ -1,0 +1,80 @@
+//! The awaitable twin of `FixedWindow`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDelta, PyDict};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::answer::Answer;
+use crate::convert::Given;
+use crate::fixed_window::FixedWindow;
+use crate::refused::Answer as Told;
+
+/// Admits a number of attempts per key and window; a key's window opens at its first attempt.
+///
+/// As `doorkeep.FixedWindow`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+#[pyclass(module = "doorkeep.aio", name = "FixedWindow", frozen)]
+pub(crate) struct AioFixedWindow {
+    inner: FixedWindow,
+}
+
+#[pymethods]
+impl AioFixedWindow {
+    #[new]
+    #[pyo3(
+        signature = (limit=None, window=None, max_keys=None, *, name=None, store=None, on_error=None, clock=None),
+        text_signature = "(limit, window, max_keys=100_000, *, name=None, store=None, on_error=None, clock=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "one for each option")]
+    fn new(
+        limit: Given<'_, '_>,
+        window: Given<'_, '_>,
+        max_keys: Given<'_, '_>,
+        name: Option<&str>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Told<Self> {
+        Ok(Self { inner: FixedWindow::new(limit, window, max_keys, name, store, on_error, clock)? })
+    }
+
+    /// Count one attempt for `key`, or deny it with the wait until its window ends. As `doorkeep.FixedWindow.consume`,
+    /// awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.FixedWindow.consume", self.inner.consume(py, key, now))
+    }
+
+    /// Forget `key`. May be called again. As `doorkeep.FixedWindow.reset`, awaitable.
+    fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
+        Answer::new(py, "aio.FixedWindow.reset", self.inner.reset(key))
+    }
+
+    /// Attempts per window.
+    #[getter]
+    fn limit(&self) -> u32 {
+        self.inner.limit()
+    }
+
+    /// The length of a window.
+    #[getter]
+    fn window<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDelta>> {
+        self.inner.window(py)
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.inner.stats(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.__len__()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.inner.__traverse__(visit)
+    }
+}

@@ -1,0 +1,103 @@
+//! The awaitable twin of `Limiter`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::aio::attempt::PendingAttempt;
+use crate::answer::Answer;
+use crate::convert::Given;
+use crate::limiter::Limiter;
+use crate::refused::Answer as Told;
+
+/// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
+///
+/// As `doorkeep.Limiter`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+#[pyclass(module = "doorkeep.aio", name = "Limiter", frozen)]
+pub(crate) struct AioLimiter {
+    inner: Limiter,
+}
+
+#[pymethods]
+impl AioLimiter {
+    #[new]
+    #[pyo3(
+        signature = (*, store=None, on_error=None, capacity=None, clock=None),
+        text_signature = "(*, store=None, on_error=None, capacity=100_000, clock=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        capacity: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Told<Self> {
+        Ok(Self { inner: Limiter::new(py, store, on_error, capacity, clock)? })
+    }
+
+    /// Make a limiter and its rules from a plain mapping. As `doorkeep.Limiter.from_config`.
+    #[staticmethod]
+    #[pyo3(signature = (config, *, clock=None))]
+    fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Told<Self> {
+        Ok(Self { inner: Limiter::from_config(config, clock)? })
+    }
+
+    /// The rules of `from_config` by name, read-only; empty otherwise.
+    #[getter]
+    fn rules<'py>(&self, py: Python<'py>) -> Bound<'py, PyMappingProxy> {
+        self.inner.rules(py)
+    }
+
+    /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.allow`, awaitable.
+    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn allow(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.Limiter.allow", self.inner.allow(py, keys, cost, now))
+    }
+
+    /// Say what `allow` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
+    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn peek(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.Limiter.peek", self.inner.peek(py, keys, cost, now))
+    }
+
+    /// Forget `keys` altogether: an administrator's act. As `doorkeep.Limiter.reset`, awaitable.
+    #[pyo3(signature = (*keys))]
+    fn reset(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>) -> Answer {
+        Answer::new(py, "aio.Limiter.reset", self.inner.reset(keys))
+    }
+
+    /// Count one attempt under all `keys`, to be settled once its outcome is known. As `doorkeep.Limiter.attempt`.
+    ///
+    /// Await it for the `Attempt`, or enter it with `async with`, which raises when it is denied.
+    #[pyo3(
+        signature = (*keys, cost=None, now=None, count_on=None),
+        text_signature = "($self, *keys, cost=1, now=None, count_on=())"
+    )]
+    fn attempt(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+        count_on: Given<'_, '_>,
+    ) -> PyResult<Py<PendingAttempt>> {
+        Py::new(py, PendingAttempt::new(py, self.inner.attempt(py, keys, cost, now, count_on)))
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.inner.stats(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.__len__()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.inner.__traverse__(visit)
+    }
+}

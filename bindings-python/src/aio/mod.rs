@@ -1,0 +1,9 @@
+//! The awaitable twins: each call decides at once, by the blocking type, and is answered by a finished awaitable.
+//!
+//! Knows no event loop. Invariant: an error of a call is raised by its await, never by the call.
+
+pub(crate) mod attempt;
+pub(crate) mod attempt_limiter;
+pub(crate) mod fixed_window;
+pub(crate) mod limiter;
+pub(crate) mod token_bucket;

@@ -1,0 +1,79 @@
+//! The awaitable twin of `TokenBucket`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::answer::Answer;
+use crate::convert::Given;
+use crate::refused::Answer as Told;
+use crate::token_bucket::TokenBucket;
+
+/// Gives each key a bucket of tokens that refills all the time.
+///
+/// As `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+#[pyclass(module = "doorkeep.aio", name = "TokenBucket", frozen)]
+pub(crate) struct AioTokenBucket {
+    inner: TokenBucket,
+}
+
+#[pymethods]
+impl AioTokenBucket {
+    #[new]
+    #[pyo3(
+        signature = (rate=None, window=None, capacity=None, *, name=None, store=None, on_error=None, clock=None),
+        text_signature = "(rate=100, window='1m', capacity=10_000, *, name=None, store=None, on_error=None, clock=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "one for each option")]
+    fn new(
+        rate: Given<'_, '_>,
+        window: Given<'_, '_>,
+        capacity: Given<'_, '_>,
+        name: Option<&str>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Told<Self> {
+        Ok(Self { inner: TokenBucket::new(rate, window, capacity, name, store, on_error, clock)? })
+    }
+
+    /// Take one token for `key` if there is one. As `doorkeep.TokenBucket.allow`, awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.TokenBucket.allow", self.inner.allow(py, key, now))
+    }
+
+    /// Take `n` tokens for `key` if there are as many, else none. As `doorkeep.TokenBucket.allow_n`, awaitable.
+    #[pyo3(signature = (key, n, now=None))]
+    fn allow_n(&self, py: Python<'_>, key: &Bound<'_, PyAny>, n: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::new(py, "aio.TokenBucket.allow_n", self.inner.allow_n(py, key, n, now))
+    }
+
+    /// Fill the bucket of `key`, also on a closed limiter. As `doorkeep.TokenBucket.reset`, awaitable.
+    fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
+        Answer::new(py, "aio.TokenBucket.reset", self.inner.reset(key))
+    }
+
+    /// Deny every later call that takes tokens. May be called again.
+    fn close(&self, py: Python<'_>) -> Answer {
+        self.inner.close();
+        Answer::new(py, "aio.TokenBucket.close", Ok(()))
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.inner.stats(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.__len__()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.inner.__traverse__(visit)
+    }
+}

@@ -1,0 +1,93 @@
+//! What Python passes, as the core's `input` reads it, and durations on their way back.
+//!
+//! Judges nothing: bounds, defaults and error texts are the core's. Invariant: no value of any type panics here.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use doorkeep::Error;
+use doorkeep::input::{self, Unit, Value};
+use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString};
+
+use crate::refused::Answer;
+
+/// An argument that may be left out. `None` counts as left out.
+pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Reads a plain argument with one of the core's readers.
+pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Result<T, Error>) -> Answer<T> {
+    let Some(object) = given.filter(|object| !object.is_none()) else {
+        return Ok(reader(Value::Missing)?);
+    };
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(reader(Value::Text(&text.to_string_lossy()))?);
+    }
+    Ok(reader(plain(object))?)
+}
+
+/// Reads a duration: a `timedelta`, seconds, or text such as `15m`.
+pub(crate) fn read_duration<T>(
+    given: Given<'_, '_>,
+    reader: impl FnOnce(Value<'_>, Unit) -> Result<T, Error>,
+) -> Answer<T> {
+    if let Some(delta) = given.and_then(|object| object.cast::<PyDelta>().ok()) {
+        return Ok(reader(Value::Float(seconds_of(delta)), Unit::Seconds)?);
+    }
+    read(given, |value| reader(value, Unit::Seconds))
+}
+
+/// The bytes of a text: UTF-8, or WTF-8 when it holds lone surrogates. `None` when it is not a text.
+pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u8]>>> {
+    let Ok(text) = object.cast::<PyString>() else {
+        return Ok(None);
+    };
+    match text.to_str() {
+        Ok(text) => Ok(Some(Cow::Borrowed(text.as_bytes()))),
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(object.py()) => lone_surrogates(text).map(Some),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A duration as a `timedelta`.
+pub(crate) fn timedelta(py: Python<'_>, duration: Duration) -> PyResult<Bound<'_, PyDelta>> {
+    // A day count past i32 cannot come from bounded durations; saturating keeps even that from panicking.
+    let days = i32::try_from(duration.as_secs() / 86_400).unwrap_or(999_999_999);
+    let seconds = i32::try_from(duration.as_secs() % 86_400).unwrap_or(0);
+    let micros = i32::try_from(duration.subsec_micros()).unwrap_or(0);
+    PyDelta::new(py, days, seconds, micros, false)
+}
+
+fn plain<'a>(object: &Bound<'_, PyAny>) -> Value<'a> {
+    if let Ok(flag) = object.cast::<PyBool>() {
+        return Value::Bool(flag.is_true());
+    }
+    if object.is_instance_of::<PyInt>() {
+        return match object.extract::<i128>() {
+            Ok(number) => Value::Integer(number),
+            Err(_) if object.lt(0).unwrap_or(false) => Value::Integer(i128::MIN),
+            Err(_) => Value::Integer(i128::MAX),
+        };
+    }
+    match object.cast::<PyFloat>() {
+        Ok(number) => Value::Float(number.value()),
+        Err(_) => Value::Other,
+    }
+}
+
+// Every duration within bounds has at most 15 digits, so its float prints as exactly its microseconds.
+fn seconds_of(delta: &Bound<'_, PyDelta>) -> f64 {
+    let seconds = i64::from(delta.get_days()) * 86_400 + i64::from(delta.get_seconds());
+    let micros = i128::from(seconds) * 1_000_000 + i128::from(delta.get_microseconds());
+    micros as f64 / 1e6
+}
+
+fn lone_surrogates<'a>(text: &Bound<'_, PyString>) -> Answer<Cow<'a, [u8]>> {
+    let encoded = text.call_method1(intern!(text.py(), "encode"), ("utf-16-le", "surrogatepass"))?;
+    let encoded = encoded.cast::<PyBytes>().map_err(PyErr::from)?;
+    let (pairs, _) = encoded.as_bytes().as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+    Ok(Cow::Owned(input::wtf8(&units)))
+}

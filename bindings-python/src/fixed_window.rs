@@ -1,0 +1,132 @@
+//! The fixed window, one key a call.
+//!
+//! Conversions only. Specified by `tests/vectors/fixed_window*.json`.
+
+use doorkeep::input;
+use pyo3::prelude::*;
+use pyo3::types::{PyDelta, PyDict};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::attempt_limiter::read_key;
+use crate::clock::Clock;
+use crate::convert::{Given, read, read_duration, timedelta};
+use crate::decision::Decision;
+use crate::options::{check_store, with_name};
+use crate::refused::Answer;
+use crate::stats;
+
+/// Admits a number of attempts per key and window; a key's window opens at its first attempt.
+///
+/// Across the edge of two windows up to `2 * limit - 1` attempts can land inside one window's length. Safe from any
+/// thread; no call scans.
+///
+/// Parameters
+/// ----------
+/// limit
+///     Attempts per window, 1 to 2**26.
+/// window
+///     A `timedelta`, a number of seconds, or text such as `"1m"`.
+/// max_keys
+///     How many keys are held: 1 to 2**30, default 100,000.
+/// name
+///     Stands for the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
+/// store, on_error
+///     Only memory exists so far: a store is refused.
+/// clock
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///
+/// Raises
+/// ------
+/// ConfigError
+///     An argument is out of its bounds.
+#[pyclass(module = "doorkeep", frozen)]
+pub(crate) struct FixedWindow {
+    inner: doorkeep::FixedWindow,
+    clock: Clock,
+}
+
+#[pymethods]
+impl FixedWindow {
+    #[new]
+    #[pyo3(
+        signature = (limit=None, window=None, max_keys=None, *, name=None, store=None, on_error=None, clock=None),
+        text_signature = "(limit, window, max_keys=100_000, *, name=None, store=None, on_error=None, clock=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "one for each option")]
+    pub(crate) fn new(
+        limit: Given<'_, '_>,
+        window: Given<'_, '_>,
+        max_keys: Given<'_, '_>,
+        name: Option<&str>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Answer<Self> {
+        let limit = read(limit, input::limit)?;
+        let window = read_duration(window, input::window)?;
+        let max_keys = read(max_keys, input::max_keys)?;
+        check_store(store, on_error)?;
+        let limiter = doorkeep::FixedWindow::new(limit, window, max_keys)?;
+        let inner = with_name(limiter, name, doorkeep::FixedWindow::named)?;
+        Ok(Self { inner, clock: Clock::new(clock)? })
+    }
+
+    /// Count one attempt for `key`, or deny it with the wait until its window ends.
+    ///
+    /// Parameters
+    /// ----------
+    /// key
+    ///     Any non-empty text. Hashed at once; never stored or logged.
+    /// now
+    ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidKeyError
+    ///     `key` is empty or not a text: that is an error, not a shared bucket.
+    #[pyo3(signature = (key, now=None))]
+    pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Decision> {
+        let key = read_key(key)?;
+        Ok(self.inner.try_consume(key, self.clock.now(py, now)?)?.into())
+    }
+
+    /// Forget `key`. May be called again.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     Whether it is forgotten: always true in memory.
+    pub(crate) fn reset(&self, key: &Bound<'_, PyAny>) -> Answer<bool> {
+        Ok(self.inner.reset(read_key(key)?)?)
+    }
+
+    /// Attempts per window.
+    #[getter]
+    pub(crate) fn limit(&self) -> u32 {
+        self.inner.limit()
+    }
+
+    /// The length of a window.
+    #[getter]
+    pub(crate) fn window<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDelta>> {
+        timedelta(py, self.inner.window())
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats::to_dict(py, &self.inner.stats())
+    }
+
+    pub(crate) fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    // Without this an empty limiter would be false, as an empty list is.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.clock.traverse(&visit)
+    }
+}

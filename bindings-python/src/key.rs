@@ -1,0 +1,113 @@
+//! Keys: what an attempt is counted under.
+//!
+//! Invariant: the value is hashed the moment a key is made; nothing here holds or shows it.
+
+use doorkeep::Error;
+use doorkeep::input;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::convert::{Given, read, text};
+use crate::refused::Answer;
+
+/// What an attempt is counted under: a rule and the digest of a value. Made by `Rule.key` and `Rule.ip_key`.
+///
+/// Compares by value and can stand in a set. Holds no trace of the value itself.
+#[pyclass(module = "doorkeep", frozen, eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) inner: doorkeep::Key,
+}
+
+#[pymethods]
+impl Key {
+    /// The name of the rule that made this key.
+    #[getter]
+    fn rule(&self) -> &str {
+        self.inner.rule().name()
+    }
+
+    /// 128 bits of the value's SHA-256 (HMAC-SHA-256 under a secret), as 32 lower-case hex digits.
+    #[getter]
+    fn digest(&self) -> String {
+        self.inner.digest().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Key of {}>", self.inner.rule().name())
+    }
+}
+
+/// Give the canonical text of an address's bucket.
+///
+/// An IPv4 address stands whole, an IPv6 address by its prefix, since one subscriber is usually handed a whole /64.
+/// IPv4-mapped, NAT64 and 6to4 addresses are the IPv4 address inside them; zone ids are dropped.
+///
+/// Parameters
+/// ----------
+/// address
+///     The text of an IPv4 or IPv6 address, or an object of `ipaddress`.
+/// ipv6_prefix
+///     32 to 128. Defaults to 64.
+///
+/// Returns
+/// -------
+/// str
+///     Such as `"203.0.113.9"` or `"2001:db8:0:1::/64"`.
+///
+/// Raises
+/// ------
+/// InvalidKeyError
+///     `address` is not an address.
+/// ConfigError
+///     `ipv6_prefix` is out of its bounds.
+#[pyfunction]
+#[pyo3(signature = (address, ipv6_prefix=None), text_signature = "(address, ipv6_prefix=64)")]
+pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) -> Answer<String> {
+    let prefix = read(ipv6_prefix, input::ipv6_prefix)?;
+    with_address(address, |address| doorkeep::network(address, prefix))
+}
+
+/// Makes a key from the parts of a Python call.
+pub(crate) fn of_parts(rule: &doorkeep::Rule, parts: &Bound<'_, PyTuple>) -> Answer<Key> {
+    let objects: Vec<Bound<'_, PyAny>> = parts.iter().collect();
+    let mut texts = Vec::with_capacity(objects.len());
+    for (index, object) in objects.iter().enumerate() {
+        texts.push(text(object)?.ok_or_else(|| input::part_not_text(index + 1))?);
+    }
+    let bytes: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
+    Ok(Key { inner: rule.key(&bytes)? })
+}
+
+/// Makes a key from an address.
+pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> Answer<Key> {
+    Ok(Key { inner: with_address(address, |address| rule.ip_key(address))? })
+}
+
+/// The keys of a call, in call order.
+pub(crate) fn read_keys(keys: &Bound<'_, PyTuple>) -> Answer<Vec<doorkeep::Key>> {
+    let mut read = Vec::with_capacity(keys.len());
+    for key in keys.iter() {
+        read.push(key.cast::<Key>().map_err(not_a_key)?.get().inner.clone());
+    }
+    Ok(read)
+}
+
+pub(crate) fn not_a_key(error: pyo3::CastError<'_, '_>) -> PyErr {
+    drop(error);
+    PyTypeError::new_err("a call takes keys made by a rule: rule.key(...) or rule.ip_key(...)")
+}
+
+// An object of `ipaddress` prints as its address; anything else that is not a text is junk to the core.
+fn with_address<T>(address: &Bound<'_, PyAny>, make: impl FnOnce(&str) -> Result<T, Error>) -> Answer<T> {
+    if let Ok(text) = address.cast::<PyString>() {
+        return Ok(make(&text.to_string_lossy())?);
+    }
+    let ip = address.py().import("ipaddress")?;
+    let kinds = (ip.getattr("IPv4Address")?, ip.getattr("IPv6Address")?).into_pyobject(address.py())?;
+    if address.is_instance(&kinds)? {
+        return Ok(make(&address.str()?.to_string_lossy())?);
+    }
+    Ok(make("")?)
+}

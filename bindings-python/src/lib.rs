@@ -1,0 +1,61 @@
+//! The native module of the Python package: conversions and error mapping over the core, one file per public type.
+//!
+//! Holds no formula and no default value. Invariants: every class is frozen and safe to share between threads without
+//! the GIL; no call blocks; no argument of any type causes a panic.
+
+mod aio;
+mod answer;
+mod attempt;
+mod attempt_limiter;
+mod clock;
+mod config;
+mod convert;
+mod decision;
+mod fixed_window;
+mod key;
+mod limiter;
+mod noop;
+mod options;
+mod outcome;
+mod rate;
+mod refused;
+mod reservation;
+mod rule;
+mod stats;
+mod token_bucket;
+
+use pyo3::prelude::*;
+
+/// The classes keep their public names; those of `doorkeep.aio` stand here under names of their own.
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<attempt_limiter::AttemptLimiter>()?;
+    module.add_class::<reservation::Reservation>()?;
+    module.add_class::<limiter::Limiter>()?;
+    module.add_class::<attempt::Attempt>()?;
+    module.add_class::<token_bucket::TokenBucket>()?;
+    module.add_class::<fixed_window::FixedWindow>()?;
+    module.add_class::<rule::Rule>()?;
+    module.add_class::<rule::StrikeRule>()?;
+    module.add_class::<rate::Rate>()?;
+    module.add_class::<rate::Rates>()?;
+    module.add_class::<key::Key>()?;
+    module.add_class::<decision::Decision>()?;
+    module.add_class::<clock::ManualClock>()?;
+    module.add_class::<answer::Answer>()?;
+    module.add_class::<aio::attempt::PendingAttempt>()?;
+    add_aio(module)?;
+    module.add_function(wrap_pyfunction!(key::network, module)?)?;
+    module.add_function(wrap_pyfunction!(decision::restore, module)?)?;
+    module.add_function(wrap_pyfunction!(noop::_noop_enum, module)?)?;
+    module.add_function(wrap_pyfunction!(noop::_noop_object, module)?)
+}
+
+fn add_aio(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("AioAttemptLimiter", py.get_type::<aio::attempt_limiter::AioAttemptLimiter>())?;
+    module.add("AioLimiter", py.get_type::<aio::limiter::AioLimiter>())?;
+    module.add("AioAttempt", py.get_type::<aio::attempt::AioAttempt>())?;
+    module.add("AioTokenBucket", py.get_type::<aio::token_bucket::AioTokenBucket>())?;
+    module.add("AioFixedWindow", py.get_type::<aio::fixed_window::AioFixedWindow>())
+}

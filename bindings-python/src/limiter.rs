@@ -1,0 +1,227 @@
+//! The limiter of several keys a call.
+//!
+//! Conversions only. Invariant: no call with one plain key allocates more than its answer.
+
+use doorkeep::input;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::attempt::{Attempt, CountOn};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::convert::{Given, read};
+use crate::decision::Decision;
+use crate::key::{Key, not_a_key, read_keys};
+use crate::options::check_store;
+use crate::refused::Answer;
+use crate::stats;
+
+/// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
+///
+/// Put a key for the client and a key for the account into one call, so that a denial by either spends nothing of the
+/// other. State lives in this process. Safe from any thread; no call scans.
+///
+/// Parameters
+/// ----------
+/// store, on_error
+///     Only memory exists so far: a store is refused.
+/// capacity
+///     How many windows are held, one per key and rate, and how many keys of each strike rule: 1 to 2**30,
+///     default 100,000.
+/// clock
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///
+/// Attributes
+/// ----------
+/// rules
+///     The rules of `from_config` by name, read-only; empty otherwise.
+///
+/// Raises
+/// ------
+/// ConfigError
+///     An argument is out of its bounds.
+#[pyclass(module = "doorkeep", frozen)]
+pub(crate) struct Limiter {
+    inner: doorkeep::Limiter,
+    clock: Clock,
+    rules: Py<PyDict>,
+}
+
+#[pymethods]
+impl Limiter {
+    #[new]
+    #[pyo3(
+        signature = (*, store=None, on_error=None, capacity=None, clock=None),
+        text_signature = "(*, store=None, on_error=None, capacity=100_000, clock=None)"
+    )]
+    pub(crate) fn new(
+        py: Python<'_>,
+        store: Given<'_, '_>,
+        on_error: Given<'_, '_>,
+        capacity: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> Answer<Self> {
+        let capacity = read(capacity, input::capacity)?;
+        check_store(store, on_error)?;
+        let inner = doorkeep::Limiter::new(capacity)?;
+        Ok(Self { inner, clock: Clock::new(clock)?, rules: PyDict::new(py).unbind() })
+    }
+
+    /// Make a limiter and its rules from a plain mapping, such as one read from a file.
+    ///
+    /// Parameters
+    /// ----------
+    /// config
+    ///     `on_error`, `capacity` as in the constructor, and `rules`: a mapping of names to rates as text, or to a
+    ///     mapping with `rates`, or `threshold` and `lockout_window`, and optionally `ipv6_prefix`, `secret` and `by`.
+    ///     `prefix` and `timeout` are for a store; `redis` is refused as long as only memory exists.
+    /// clock
+    ///     As in the constructor.
+    ///
+    /// Raises
+    /// ------
+    /// ConfigError
+    ///     A name is unknown, or a value is not acceptable.
+    #[staticmethod]
+    #[pyo3(signature = (config, *, clock=None))]
+    pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Answer<Self> {
+        let Config { capacity, rules } = Config::read(config)?;
+        Ok(Self { inner: doorkeep::Limiter::new(capacity)?, clock: Clock::new(clock)?, rules: rules.unbind() })
+    }
+
+    /// The rules of `from_config` by name, read-only; empty otherwise.
+    #[getter]
+    pub(crate) fn rules<'py>(&self, py: Python<'py>) -> Bound<'py, PyMappingProxy> {
+        PyMappingProxy::new(py, self.rules.bind(py).as_mapping())
+    }
+
+    /// Count one attempt under all `keys`, or deny it and count nothing.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys
+    ///     1 to 16 keys made by rules. One that stands twice counts once.
+    /// cost
+    ///     How much it spends of each rate, default 1; 0 only looks. A strike rule counts one attempt whatever the cost.
+    /// now
+    ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
+    ///
+    /// Returns
+    /// -------
+    /// Decision
+    ///     True when allowed. Denied with a wait of None when the cost is above what a rate ever allows.
+    ///
+    /// Raises
+    /// ------
+    /// ConfigError
+    ///     The cost, `now` or the number of keys is out of its bounds, or rules of one name differ. Nothing was counted.
+    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    pub(crate) fn allow(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<Decision> {
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        with_keys(keys, |keys| Ok(self.inner.allow(keys, cost, now)?.into()))
+    }
+
+    /// Say what `allow` would answer, without counting.
+    ///
+    /// `remaining` and `reset_after` are told as they stand, and `engaged` is empty.
+    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    pub(crate) fn peek(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<Decision> {
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        with_keys(keys, |keys| Ok(self.inner.peek(keys, cost, now)?.into()))
+    }
+
+    /// Forget `keys` altogether: an administrator's act.
+    ///
+    /// After a correct password use `Attempt.success` instead, which does not let an attacker with one account of their
+    /// own wipe the limit on the address they attack from.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     Whether they are forgotten: always true in memory.
+    #[pyo3(signature = (*keys))]
+    pub(crate) fn reset(&self, keys: &Bound<'_, PyTuple>) -> Answer<bool> {
+        with_keys(keys, |keys| Ok(self.inner.reset(keys)?))
+    }
+
+    /// Count one attempt under all `keys`, to be settled once its outcome is known.
+    ///
+    /// As a block (`with limiter.attempt(...) as attempt`) a denied attempt raises on entry, and an exception that
+    /// escapes the block gives the attempt back.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, cost, now
+    ///     As in `allow`.
+    /// count_on
+    ///     Exception classes that leave the attempt counted when they escape the block, because they report a wrong
+    ///     guess and not a crash.
+    ///
+    /// Returns
+    /// -------
+    /// Attempt
+    ///     Also when denied: look at `attempt.allowed`, or enter it.
+    ///
+    /// Raises
+    /// ------
+    /// ConfigError
+    ///     As in `allow`.
+    #[pyo3(
+        signature = (*keys, cost=None, now=None, count_on=None),
+        text_signature = "($self, *keys, cost=1, now=None, count_on=())"
+    )]
+    pub(crate) fn attempt(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+        count_on: Given<'_, '_>,
+    ) -> Answer<Attempt> {
+        let count_on = CountOn::read(count_on)?;
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        let inner = with_keys(keys, |keys| Ok(self.inner.attempt(keys, cost, now)?))?;
+        Ok(Attempt::new(inner, self.clock.clone_ref(py), count_on))
+    }
+
+    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats::to_dict(py, &self.inner.stats())
+    }
+
+    pub(crate) fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    // Without this an empty limiter would be false, as an empty list is.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.clock.traverse(&visit)
+    }
+}
+
+/// Calls with the keys of a Python call; a single one is borrowed where it is.
+pub(crate) fn with_keys<T>(keys: &Bound<'_, PyTuple>, call: impl FnOnce(&[doorkeep::Key]) -> Answer<T>) -> Answer<T> {
+    if keys.len() != 1 {
+        return call(&read_keys(keys)?);
+    }
+    let only = keys.get_item(0)?;
+    let key = only.cast::<Key>().map_err(not_a_key)?;
+    call(std::slice::from_ref(&key.get().inner))
+}

@@ -1,0 +1,165 @@
+//! Rates and their text form.
+//!
+//! Bounds, text and arithmetic are the core's. Specified by `tests/vectors/rates.json`.
+
+use std::str::FromStr;
+
+use doorkeep::input;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDelta, PyIterator, PyString, PyTuple};
+
+use crate::convert::{read, read_duration, timedelta};
+use crate::refused::Answer;
+
+/// A number of attempts per period: a burst of that many, then one every `period / count`.
+///
+/// Parameters
+/// ----------
+/// count
+///     Attempts per period, 1 to 2**26.
+/// period
+///     A `timedelta`, a number of seconds, or text such as `"1h"`; a whole number of microseconds from 1 to 2**48.
+///
+/// Raises
+/// ------
+/// ConfigError
+///     `count` or `period` is out of its bounds.
+#[pyclass(module = "doorkeep", frozen, eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Rate {
+    inner: doorkeep::Rate,
+}
+
+#[pymethods]
+impl Rate {
+    #[new]
+    fn new(count: &Bound<'_, PyAny>, period: &Bound<'_, PyAny>) -> Answer<Self> {
+        let count = read(Some(count), input::rate_count)?;
+        let period = read_duration(Some(period), input::rate_period)?;
+        Ok(Self { inner: doorkeep::Rate::new(count, period)? })
+    }
+
+    /// Attempts per period.
+    #[getter]
+    fn count(&self) -> u32 {
+        self.inner.count()
+    }
+
+    /// The period that the count refills in.
+    #[getter]
+    fn period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDelta>> {
+        timedelta(py, self.inner.period())
+    }
+
+    fn __str__(&self) -> String {
+        self.inner.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Rate({}, {:?})", self.inner.count(), period_text(self.inner))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (u32, Bound<'py, PyDelta>))> {
+        let rate = slf.get();
+        Ok((slf.get_type().into_any(), (rate.inner.count(), rate.period(slf.py())?)))
+    }
+}
+
+/// Rates that hold together: an attempt passes when every one of them has room.
+///
+/// Compares by value. Iterating gives each `Rate`, in canonical order: period ascending, then count.
+///
+/// Parameters
+/// ----------
+/// rates
+///     Text such as `"5/1m,50/1h"`, one `Rate`, or several; 1 to 16 rates, none twice.
+///
+/// Raises
+/// ------
+/// ConfigError
+///     A rate cannot be read, or stands twice. The message names the piece.
+#[pyclass(module = "doorkeep", frozen, eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Rates {
+    pub(crate) inner: doorkeep::Rates,
+}
+
+#[pymethods]
+impl Rates {
+    #[new]
+    fn new(rates: &Bound<'_, PyAny>) -> Answer<Self> {
+        Ok(Self { inner: read_rates(rates)? })
+    }
+
+    /// Say the most attempts that can pass within any span, however an attacker times them.
+    ///
+    /// Parameters
+    /// ----------
+    /// span
+    ///     A `timedelta`, a number of seconds, or text such as `"24h"`.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     The smallest over all rates of `ceil(span * count / period) + count - 1`.
+    ///
+    /// Raises
+    /// ------
+    /// ConfigError
+    ///     `span` is not a duration.
+    fn max_in(&self, span: &Bound<'_, PyAny>) -> Answer<u64> {
+        Ok(self.inner.max_in(read_duration(Some(span), input::span)?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.iter().count()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyTuple::new(py, self.inner.iter().map(|rate| Rate { inner: *rate }))?.try_iter()
+    }
+
+    fn __str__(&self) -> String {
+        self.inner.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Rates({:?})", self.inner.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().inner.to_string(),))
+    }
+}
+
+/// Reads whatever may stand where rates are meant.
+pub(crate) fn read_rates(rates: &Bound<'_, PyAny>) -> Answer<doorkeep::Rates> {
+    if let Ok(rates) = rates.cast::<Rates>() {
+        return Ok(rates.get().inner.clone());
+    }
+    if let Ok(rate) = rates.cast::<Rate>() {
+        return Ok(doorkeep::Rates::new(vec![rate.get().inner])?);
+    }
+    if let Ok(text) = rates.cast::<PyString>() {
+        return Ok(doorkeep::Rates::from_str(&text.to_string_lossy())?);
+    }
+    let Ok(several) = rates.try_iter() else {
+        return Err(not_rates().into());
+    };
+    let mut read = Vec::new();
+    // One more than a rule takes is enough to be refused for, so that an endless iterable ends here too.
+    for rate in several.take(17) {
+        read.push(rate?.cast::<Rate>().map_err(|_| not_rates())?.get().inner);
+    }
+    Ok(doorkeep::Rates::new(read)?)
+}
+
+fn not_rates() -> PyErr {
+    PyTypeError::new_err("rates are text such as \"5/1m,50/1h\", a Rate, or several of them")
+}
+
+fn period_text(rate: doorkeep::Rate) -> String {
+    let text = rate.to_string();
+    text.split_once('/').map_or(text.clone(), |(_, period)| period.to_owned())
+}

@@ -1,0 +1,53 @@
+//! Why a call was refused, on its way to a Python exception.
+//!
+//! Knows no limiter. Invariant: an error of the core becomes its class in `doorkeep.errors`, with the core's own text.
+
+use doorkeep::{Error, ErrorKind};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+pub(crate) type Answer<T> = Result<T, Refused>;
+
+/// An error of the core, or one that Python raised while an argument was read.
+pub(crate) enum Refused {
+    Core(Error),
+    Python(PyErr),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<PyErr> for Refused {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<Refused> for PyErr {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Python(error) => error,
+            Refused::Core(error) => Python::attach(|py| {
+                class_of(py, error.kind())
+                    .map_or_else(|missing| missing, |class| PyErr::from_type(class, error.to_string()))
+            }),
+        }
+    }
+}
+
+fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
+    match kind {
+        ErrorKind::Config => CONFIG.import(py, "doorkeep.errors", "ConfigError"),
+        ErrorKind::InvalidKey => INVALID_KEY.import(py, "doorkeep.errors", "InvalidKeyError"),
+        _ => BASE.import(py, "doorkeep.errors", "DoorkeepError"),
+    }
+    .cloned()
+}
+
+static CONFIG: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static INVALID_KEY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static BASE: PyOnceLock<Py<PyType>> = PyOnceLock::new();

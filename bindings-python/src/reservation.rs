@@ -1,0 +1,27 @@
+//! One reserved attempt of an `AttemptLimiter`, so that it can be cancelled.
+//!
+//! Invariant: cancelling one again, or one of a denied attempt, does nothing.
+
+use pyo3::prelude::*;
+
+use crate::decision::Decision;
+
+/// An attempt that may be taken back with `AttemptLimiter.cancel`. One of a denied attempt cancels nothing.
+#[pyclass(module = "doorkeep", frozen)]
+pub(crate) struct Reservation {
+    pub(crate) inner: doorkeep::Reservation,
+    pub(crate) decision: Py<Decision>,
+}
+
+#[pymethods]
+impl Reservation {
+    /// The whole answer to the attempt.
+    #[getter]
+    fn decision(&self, py: Python<'_>) -> Py<Decision> {
+        self.decision.clone_ref(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Reservation {}>", self.decision.get().inner.outcome.as_str())
+    }
+}
