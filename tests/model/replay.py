@@ -90,6 +90,8 @@ def decision(made):
 
 
 class AttemptLimiterSteps:
+    kind = "attempt_limiter"
+
     def __init__(self, fields):
         self.limiter = AttemptLimiter(
             fields.take("threshold"), fields.take("lockout_window_us"), fields.take("max_tracked_keys")
@@ -120,6 +122,8 @@ class AttemptLimiterSteps:
 
 
 class LimiterSteps:
+    kind = "limiter"
+
     def __init__(self, fields):
         self.limiter = limiter.Limiter(fields.take("capacity"))
         self.rules = {name: self.rule(name, Fields(rule)) for name, rule in fields.take("rules").items()}
@@ -180,6 +184,8 @@ class LimiterSteps:
 
 
 class TokenBucketSteps:
+    kind = "token_bucket"
+
     def __init__(self, fields):
         self.limiter = TokenBucket(fields.take("rate"), fields.take("window_us"), fields.take("capacity"))
 
@@ -195,6 +201,8 @@ class TokenBucketSteps:
 
 
 class FixedWindowSteps:
+    kind = "fixed_window"
+
     def __init__(self, fields):
         self.limiter = FixedWindow(fields.take("limit"), fields.take("window_us"), fields.take("max_keys"))
 
@@ -202,12 +210,7 @@ class FixedWindowSteps:
         return decision(self.limiter.consume(text(step.take("key")), step.take("now")))
 
 
-STEPS = {
-    "attempt_limiter": AttemptLimiterSteps,
-    "limiter": LimiterSteps,
-    "token_bucket": TokenBucketSteps,
-    "fixed_window": FixedWindowSteps,
-}
+STEPS = {steps.kind: steps for steps in (AttemptLimiterSteps, LimiterSteps, TokenBucketSteps, FixedWindowSteps)}
 
 
 def start(description):
@@ -218,10 +221,44 @@ def start(description):
     return steps
 
 
+FIELDS = {
+    "attempt_limiter": {
+        "attempt": "key now as?",
+        "repeat": "reservation now",
+        "cancel": "reservation now",
+        "locked": "key now",
+        "retry_after": "key now",
+        "refund": "key now",
+        "reset": "key",
+    },
+    "limiter": {
+        "allow": "keys cost now",
+        "peek": "keys cost now",
+        "attempt": "keys cost now as",
+        "extend": "attempt keys cost now",
+        "success": "attempt forgive give_back forgive_address now",
+        "cancel": "attempt now",
+        "reset": "keys",
+    },
+    "token_bucket": {"allow": "key now", "allow_n": "key n now", "reset": "key", "close": ""},
+    "fixed_window": {"consume": "key now", "reset": "key"},
+}
+
+
+def check_fields(kind, step):
+    """Every field of a step's operation is there, and no other."""
+    known = {"size": "", "stats": "", **FIELDS[kind]}[step["op"]].split()
+    given = set(step) - {"op", "expect"}
+    allowed = {name.rstrip("?") for name in known}
+    needed = {name for name in known if not name.endswith("?")}
+    if not needed <= given <= allowed:
+        raise Difference(f"a step {step['op']} takes the fields {known}, not {sorted(given)}")
+
+
 def run_step(steps, step):
     """The answer to one step, its `expect` aside."""
+    check_fields(steps.kind, step)
     fields = Fields(step)
-    fields.take("expect", None)
     op = fields.take("op")
 
     def call():
@@ -233,9 +270,7 @@ def run_step(steps, step):
             return {"reset": steps.limiter.reset(text(fields.take("key")))}
         return getattr(steps, op)(fields)
 
-    answer = answer_of(call)
-    fields.end()
-    return answer
+    return answer_of(call)
 
 
 def steps_case(case):
