@@ -1,0 +1,5 @@
+//! Lets the linker leave the napi symbols open: the Node process that loads the binary provides them.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,199 @@
+/** Strikes and lockout for one key at a time. Decides nothing: the native module does. */
+import { Decision, milliseconds, type Outcome } from './decision.js'
+import { ConfigError } from './errors.js'
+import { raise, sound } from './failure.js'
+import { type Handle, type NativeAttemptLimiter, native } from './native.js'
+import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { numbers, Place, yes } from './slots.js'
+import { type Stats, statsFrom } from './stats.js'
+
+/** What an {@link AttemptLimiter} can be given. */
+export interface AttemptLimiterOptions extends CommonOptions {
+  /** The attempt that engages the lockout: 1 to 1024. */
+  readonly threshold: number
+  /** How long the lockout lasts after that attempt, and how long a quiet key keeps its strikes. */
+  readonly lockoutWindow: Duration
+  /** How many keys are kept; at the cap the least recently active key that is not locked is dropped. */
+  readonly maxTrackedKeys?: number | undefined
+  /** Its name in decisions and stats: `[a-z0-9-]{1,32}`. */
+  readonly name?: string | undefined
+}
+
+/** What a cancel did. */
+export type Cancelled = 'nothing' | 'givenBack' | 'lifted'
+
+/** What {@link AttemptLimiter.reserve} answers. */
+export interface Reserved {
+  readonly outcome: Outcome
+  readonly reservation: Reservation
+  readonly decision: Decision
+}
+
+const OPTIONS: ReadonlySet<string> = new Set([
+  'threshold',
+  'lockoutWindow',
+  'maxTrackedKeys',
+  'name',
+  'store',
+  'onError',
+  'clock',
+])
+const CANCELLED = ['nothing', 'givenBack', 'lifted'] as const
+
+let handleOf: (reservation: Reservation) => Handle
+
+/** One counted attempt, to be cancelled if it should not have counted. Made by {@link AttemptLimiter.reserve}. */
+export class Reservation {
+  /** The answer that the attempt got. */
+  readonly decision: Decision
+  readonly #handle: Handle
+
+  /** @internal */
+  constructor(decision: Decision, handle: Handle) {
+    this.decision = decision
+    this.#handle = handle
+  }
+
+  static {
+    handleOf = (reservation) => {
+      if (typeof reservation !== 'object' || reservation === null || !(#handle in reservation)) {
+        throw new ConfigError('a reservation must be made by reserve')
+      }
+      return reservation.#handle
+    }
+  }
+}
+
+/**
+ * Counts the attempts of a key and locks it at the threshold, for the lockout window. Denied attempts change nothing:
+ * hammering a locked key cannot extend its lockout. Attempts that stay just under one window apart accumulate for ever.
+ *
+ * Keys are any texts that are not empty; only their hash is kept. An empty key or one that is no text is an
+ * {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided at the call, in one step.
+ *
+ * @example
+ * ```ts
+ * const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
+ * if (!(await strikes.attempt(username))) return tooManyAttempts()
+ * ```
+ * @throws {@link ConfigError} that names the piece and the bound.
+ */
+export class AttemptLimiter {
+  readonly #native: NativeAttemptLimiter
+  readonly #clock: Clock | undefined
+
+  constructor(options: AttemptLimiterOptions) {
+    const { threshold, lockoutWindow, maxTrackedKeys, name, ...rest } = known(options, OPTIONS)
+    this.#clock = common(rest)
+    this.#native = sound(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name))
+  }
+
+  /** Counts one attempt, or denies it. The outcome of a denial is 0 and so falsy. */
+  async attempt(key: string, at?: At): Promise<Outcome> {
+    return this.attemptSync(key, at)
+  }
+
+  /** {@link attempt}, at once. */
+  attemptSync(key: string, at?: At): Outcome {
+    const failed = this.#native.attempt(key, moment(at, this.#clock))
+    if (failed !== undefined) raise(failed)
+    return numbers[Place.Outcome] as Outcome
+  }
+
+  /** The same as {@link attempt}, with the whole answer. */
+  async decide(key: string, at?: At): Promise<Decision> {
+    return this.decideSync(key, at)
+  }
+
+  /** {@link decide}, at once. */
+  decideSync(key: string, at?: At): Decision {
+    sound(this.#native.decide(key, moment(at, this.#clock)))
+    return new Decision(this.#name)
+  }
+
+  /** Counts one attempt, or denies it, so that it can be cancelled later. A denied reservation cancels nothing. */
+  async reserve(key: string, at?: At): Promise<Reserved> {
+    return this.reserveSync(key, at)
+  }
+
+  /** {@link reserve}, at once. */
+  reserveSync(key: string, at?: At): Reserved {
+    const handle = sound(this.#native.reserve(key, moment(at, this.#clock)))
+    const decision = new Decision(this.#name)
+    return { outcome: decision.outcome, reservation: new Reservation(decision, handle), decision }
+  }
+
+  /** Takes a reserved attempt back, and lifts the lockout that it engaged. Safe to repeat. */
+  async cancel(reservation: Reservation, at?: At): Promise<Cancelled> {
+    return this.cancelSync(reservation, at)
+  }
+
+  /** {@link cancel}, at once. */
+  cancelSync(reservation: Reservation, at?: At): Cancelled {
+    sound(this.#native.cancel(handleOf(reservation), moment(at, this.#clock)))
+    return CANCELLED[numbers[Place.Outcome]]
+  }
+
+  /** Whether an attempt would be denied. Counts nothing. */
+  async locked(key: string, at?: At): Promise<boolean> {
+    return this.lockedSync(key, at)
+  }
+
+  /** {@link locked}, at once. */
+  lockedSync(key: string, at?: At): boolean {
+    sound(this.#native.locked(key, moment(at, this.#clock)))
+    return yes()
+  }
+
+  /** The wait in milliseconds that an attempt would be told; null when it would be admitted. Counts nothing. */
+  async retryAfterMs(key: string, at?: At): Promise<number | null> {
+    return this.retryAfterMsSync(key, at)
+  }
+
+  /** {@link retryAfterMs}, at once. */
+  retryAfterMsSync(key: string, at?: At): number | null {
+    sound(this.#native.retryAfter(key, moment(at, this.#clock)))
+    return milliseconds(numbers[Place.RetryAfter])
+  }
+
+  /** Forgets the key, its lockout included. Answers whether it is forgotten: in memory always true. */
+  async reset(key: string): Promise<boolean> {
+    return this.resetSync(key)
+  }
+
+  /** {@link reset}, at once. */
+  resetSync(key: string): boolean {
+    sound(this.#native.reset(key))
+    return yes()
+  }
+
+  /**
+   * Drops the oldest counted attempt of a key that is not locked.
+   *
+   * @deprecated It cannot tell whose attempt it drops: use {@link reserve} and {@link cancel}.
+   */
+  async refund(key: string, at?: At): Promise<void> {
+    this.refundSync(key, at)
+  }
+
+  /**
+   * {@link refund}, at once.
+   *
+   * @deprecated Use {@link reserveSync} and {@link cancelSync}.
+   */
+  refundSync(key: string, at?: At): void {
+    sound(this.#native.refund(key, moment(at, this.#clock)))
+  }
+
+  /** How many keys this process holds. */
+  get size(): number {
+    return this.#native.size()
+  }
+
+  /** What it has counted so far. */
+  stats(): Stats {
+    return statsFrom(sound(this.#native.stats()))
+  }
+
+  readonly #name = (): string => this.#native.name
+}

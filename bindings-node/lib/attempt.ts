@@ -1,0 +1,91 @@
+/** What one call counted, to be settled once. Decides nothing: the native module does. */
+import { Decision } from './decision.js'
+import { sound } from './failure.js'
+import { type Keys, lay, ruleAt } from './key.js'
+import { type Handle, native } from './native.js'
+import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment } from './options.js'
+import type { KeyRule } from './rule.js'
+import { yes } from './slots.js'
+
+/** How a success is settled. Rules as objects or by name; one that the attempt does not hold is a {@link ConfigError}. */
+export interface SuccessOptions extends AtOptions {
+  /** Forget everything counted under these keys. */
+  readonly forgive?: readonly (KeyRule | string)[] | undefined
+  /** Take back this attempt alone; lifts the lockout if this attempt engaged it. */
+  readonly giveBack?: readonly (KeyRule | string)[] | undefined
+  /**
+   * Forget everything under keys that are built from an address. Apart from `forgive`, since an attacker with one valid
+   * account would wipe the limit on the address from which they attack.
+   */
+  readonly forgiveAddress?: readonly (KeyRule | string)[] | undefined
+}
+
+const SUCCESS: ReadonlySet<string> = new Set(['forgive', 'giveBack', 'forgiveAddress', 'now'])
+
+/**
+ * One attempt that was counted under all of its keys, or denied. Settled once, by {@link success} or {@link cancel};
+ * doing nothing leaves it counted. Settling it again, or settling a denied one, does nothing and answers false.
+ */
+export class Attempt {
+  /** The answer of the limiter. */
+  readonly decision: Decision
+  readonly #handle: Handle
+  readonly #clock: Clock | undefined
+
+  /** @internal */
+  constructor(decision: Decision, handle: Handle, clock: Clock | undefined) {
+    this.decision = decision
+    this.#handle = handle
+    this.#clock = clock
+  }
+
+  /** Whether it was admitted. */
+  get allowed(): boolean {
+    return this.decision.allowed
+  }
+
+  /** Settles it as a success: what is not forgiven or given back stays counted. Answers whether this call settled it. */
+  async success(options?: SuccessOptions): Promise<boolean> {
+    return this.successSync(options)
+  }
+
+  /** {@link success}, at once. */
+  successSync(options?: SuccessOptions): boolean {
+    const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
+    const at = moment(now, this.#clock)
+    sound(native.attemptSuccess(this.#handle, names(forgive), names(giveBack), names(forgiveAddress), at))
+    return yes()
+  }
+
+  /** Takes everything back that it counted. Answers whether this call settled it. */
+  async cancel(at?: At): Promise<boolean> {
+    return this.cancelSync(at)
+  }
+
+  /** {@link cancel}, at once. */
+  cancelSync(at?: At): boolean {
+    sound(native.attemptCancel(this.#handle, moment(at, this.#clock)))
+    return yes()
+  }
+
+  /**
+   * Counts further keys under the same attempt; those that it already holds are not counted again. A denial leaves it
+   * as it was.
+   */
+  async extend(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return this.extendSync(keys, options)
+  }
+
+  /** {@link extend}, at once. */
+  extendSync(keys: Keys, options?: CallOptions): Decision {
+    const { cost, now } = callOptions(options)
+    const at = moment(now, this.#clock)
+    sound(native.attemptExtend(lay(keys), cost, at, this.#handle))
+    return new Decision(ruleAt(keys))
+  }
+}
+
+function names(rules: readonly (KeyRule | string)[] | undefined): unknown[] {
+  const list = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
+  return list.map((rule: unknown) => (typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : rule))
+}

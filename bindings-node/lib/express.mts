@@ -1,0 +1,2 @@
+/** The same adapter for `import`: a re-export, so that both kinds of module find the same attempt on a request. */
+export * from './express.js'

@@ -1,0 +1,16 @@
+/** Turns failures that crossed as data into errors made here: those made by an addon fail `instanceof` under jest. */
+import { ConfigError, InvalidKeyError } from './errors.js'
+import type { Failed } from './native.js'
+
+/** Throws the error that a failure stands for. */
+export function raise({ failure: { code, message } }: Failed): never {
+  if (code === 'DOORKEEP_CONFIG') throw new ConfigError(message)
+  if (code === 'DOORKEEP_INVALID_KEY') throw new InvalidKeyError(message)
+  throw Object.assign(new Error(message), { code })
+}
+
+/** The answer, unless it is a failure. */
+export function sound<T>(answer: T | Failed): T {
+  if (typeof answer === 'object' && answer !== null && (answer as Failed).failure !== undefined) raise(answer as Failed)
+  return answer as T
+}

@@ -1,0 +1,86 @@
+/** A budget per window that opens at the first attempt. Decides nothing: the native module does. */
+import { Decision } from './decision.js'
+import { sound } from './failure.js'
+import { type NativeFixedWindow, native } from './native.js'
+import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { yes } from './slots.js'
+import { type Stats, statsFrom } from './stats.js'
+
+/** What a {@link FixedWindow} can be given. */
+export interface FixedWindowOptions extends CommonOptions {
+  /** Attempts in one window: 1 to 2^26. */
+  readonly limit: number
+  /** How long a window stays open after its first attempt. */
+  readonly window: Duration
+  /** How many keys are kept. */
+  readonly maxKeys?: number | undefined
+  /** Its name in decisions and stats: `[a-z0-9-]{1,32}`. */
+  readonly name?: string | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['limit', 'window', 'maxKeys', 'name', 'store', 'onError', 'clock'])
+
+/**
+ * So many attempts in a window that opens at the first one, not on the calendar. Up to 2 * limit - 1 attempts can land
+ * inside one window's length across a boundary.
+ *
+ * An empty key or one that is no text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins.
+ * Decided at the call, in one step.
+ *
+ * @example
+ * ```ts
+ * const window = new FixedWindow({ limit: 5, window: '1m' })
+ * const decision = await window.consume(username)
+ * ```
+ * @throws {@link ConfigError} that names the piece and the bound.
+ */
+export class FixedWindow {
+  readonly #native: NativeFixedWindow
+  readonly #clock: Clock | undefined
+  /** Attempts in one window. */
+  readonly limit: number
+  /** The length of a window in milliseconds. */
+  readonly windowMs: number
+
+  constructor(options: FixedWindowOptions) {
+    const { limit, window, maxKeys, name, ...rest } = known(options, OPTIONS)
+    this.#clock = common(rest)
+    this.#native = sound(native.fixedWindow(limit, window, maxKeys, name))
+    this.limit = this.#native.limit
+    this.windowMs = this.#native.windowMicros / 1000
+  }
+
+  /** Counts one attempt, or denies it. */
+  async consume(key: string, at?: At): Promise<Decision> {
+    return this.consumeSync(key, at)
+  }
+
+  /** {@link consume}, at once. */
+  consumeSync(key: string, at?: At): Decision {
+    sound(this.#native.consume(key, moment(at, this.#clock)))
+    return new Decision(this.#name)
+  }
+
+  /** Forgets the key. Answers whether it is forgotten: in memory always true. */
+  async reset(key: string): Promise<boolean> {
+    return this.resetSync(key)
+  }
+
+  /** {@link reset}, at once. */
+  resetSync(key: string): boolean {
+    sound(this.#native.reset(key))
+    return yes()
+  }
+
+  /** How many keys this process holds. */
+  get size(): number {
+    return this.#native.size()
+  }
+
+  /** What it has counted so far. */
+  stats(): Stats {
+    return statsFrom(sound(this.#native.stats()))
+  }
+
+  readonly #name = (): string => this.#native.name
+}

@@ -1,0 +1,30 @@
+/** The package: limiters that protect login endpoints against guessing. Everything public is named here. */
+export type { Attempt, SuccessOptions } from './attempt.js'
+export {
+  AttemptLimiter,
+  type AttemptLimiterOptions,
+  type Cancelled,
+  type Reservation,
+  type Reserved,
+} from './attempt-limiter.js'
+export { ManualClock } from './clock.js'
+export type { LimiterConfig, RuleConfig } from './config.js'
+export { type Decision, Outcome, type Reason } from './decision.js'
+export {
+  AttemptDenied,
+  ConfigError,
+  DoorkeepError,
+  type ErrorCode,
+  InvalidKeyError,
+  LimiterUnavailable,
+  RateLimitExceeded,
+} from './errors.js'
+export { FixedWindow, type FixedWindowOptions } from './fixed-window.js'
+export type { Key, Keys } from './key.js'
+export { type ErrorClass, Limiter, type LimiterOptions, type Ran, type RunOptions } from './limiter.js'
+export { network } from './network.js'
+export type { At, AtOptions, CallOptions, Clock, CommonOptions, Duration, OnError } from './options.js'
+export { Rate, Rates } from './rate.js'
+export { type KeyRule, Rule, type RuleOptions, StrikeRule, type StrikeRuleOptions } from './rule.js'
+export type { Stats } from './stats.js'
+export { TokenBucket, type TokenBucketOptions } from './token-bucket.js'

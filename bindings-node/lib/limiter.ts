@@ -1,0 +1,179 @@
+/** Several keys, each under its rule, decided in one step. Decides nothing: the native module does. */
+import { Attempt } from './attempt.js'
+import { type LimiterConfig, readConfig } from './config.js'
+import { Decision } from './decision.js'
+import { ConfigError } from './errors.js'
+import { raise, sound } from './failure.js'
+import { type Keys, lay, ruleAt } from './key.js'
+import { type NativeLimiter, native } from './native.js'
+import { type CallOptions, type Clock, type CommonOptions, callOptions, common, known, moment } from './options.js'
+import type { Rule, StrikeRule } from './rule.js'
+import { yes } from './slots.js'
+import { type Stats, statsFrom } from './stats.js'
+
+/** What a {@link Limiter} can be given. */
+export interface LimiterOptions extends CommonOptions {
+  /** How many windows (one per key and rate) are kept, and how many keys of each strike rule. */
+  readonly capacity?: number | undefined
+}
+
+/** A class of errors. */
+// biome-ignore lint/suspicious/noExplicitAny: any constructor will do, whatever it takes
+export type ErrorClass = abstract new (...args: any[]) => unknown
+
+/** What a run can be given. */
+export interface RunOptions extends CallOptions {
+  /** Errors that are an answer, such as a wrong password: the attempt that throws one stays counted. */
+  readonly countOn?: readonly ErrorClass[] | undefined
+}
+
+/** What a run answers. */
+export interface Ran<T> {
+  readonly decision: Decision
+  /** What the function gave; undefined when the attempt was denied and the function not called. */
+  readonly value: T | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['store', 'onError', 'capacity', 'clock'])
+const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'countOn'])
+
+/**
+ * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: one
+ * denial anywhere, and nothing is counted anywhere. A denial is a value, never an error; errors say that the question
+ * could not be asked. They are rejections, and thrown by the ...Sync twins. Decided at the call, in one step.
+ *
+ * @example
+ * ```ts
+ * const limiter = new Limiter({ capacity: 100_000 })
+ * const attempt = await limiter.attempt([loginIp.ipKey(ip), accountIp.key(email, network(ip))])
+ * if (!attempt.allowed) return tooManyAttempts(attempt.decision.retryAfterSeconds)
+ * if (await verify(email, password)) await attempt.success({ forgive: [accountIp] })
+ * ```
+ * @throws {@link ConfigError} that names the piece and the bound.
+ */
+export class Limiter {
+  readonly #native: NativeLimiter
+  readonly #clock: Clock | undefined
+  #rules: Readonly<Record<string, Rule | StrikeRule>> = Object.freeze(Object.create(null))
+
+  constructor(options?: LimiterOptions) {
+    const { capacity, ...rest } = known(options, OPTIONS)
+    this.#clock = common(rest)
+    this.#native = sound(native.limiter(capacity))
+  }
+
+  /** Makes a limiter and its rules from plain data. Unknown names are refused. */
+  static fromConfig(config: LimiterConfig): Limiter {
+    const { rules, ...options } = readConfig(config)
+    const limiter = new Limiter(options)
+    limiter.#rules = rules
+    return limiter
+  }
+
+  /** The rules that it was configured with, by name. */
+  get rules(): Readonly<Record<string, Rule | StrikeRule>> {
+    return this.#rules
+  }
+
+  /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
+  async allow(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return this.allowSync(keys, options)
+  }
+
+  /** {@link allow}, at once. */
+  allowSync(keys: Keys, options?: CallOptions): Decision {
+    const { cost, now } = callOptions(options)
+    const at = moment(now, this.#clock)
+    const failed = this.#native.allow(lay(keys), cost, at)
+    if (failed !== undefined) raise(failed)
+    return new Decision(ruleAt(keys))
+  }
+
+  /** What {@link allow} would answer; counts nothing. */
+  async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return this.peekSync(keys, options)
+  }
+
+  /** {@link peek}, at once. */
+  peekSync(keys: Keys, options?: CallOptions): Decision {
+    const { cost, now } = callOptions(options)
+    const at = moment(now, this.#clock)
+    sound(this.#native.peek(lay(keys), cost, at))
+    return new Decision(ruleAt(keys))
+  }
+
+  /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
+  async attempt(keys: Keys, options?: CallOptions): Promise<Attempt> {
+    return this.attemptSync(keys, options)
+  }
+
+  /** {@link attempt}, at once. */
+  attemptSync(keys: Keys, options?: CallOptions): Attempt {
+    const { cost, now } = callOptions(options)
+    const at = moment(now, this.#clock)
+    const handle = sound(this.#native.attempt(lay(keys), cost, at))
+    return new Attempt(new Decision(ruleAt(keys)), handle, this.#clock)
+  }
+
+  /**
+   * Runs `fn` inside an attempt. Denied: `fn` is not called. An error that `fn` throws cancels the attempt and is thrown
+   * on, unless `countOn` names its class or it is an AbortError: who hangs up has still guessed. An attempt that `fn`
+   * does not settle stays counted.
+   */
+  async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
+    const { countOn, ...call } = runOptions(options)
+    const attempt = this.attemptSync(keys, call)
+    if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
+    try {
+      return { decision: attempt.decision, value: await fn(attempt) }
+    } catch (error) {
+      if (!counts(error, countOn)) await attempt.cancel(call.now)
+      throw error
+    }
+  }
+
+  /** {@link run} for a function that is done when it returns. An error that it reports later does not cancel. */
+  runSync<T>(keys: Keys, fn: (attempt: Attempt) => T, options?: RunOptions): Ran<T> {
+    const { countOn, ...call } = runOptions(options)
+    const attempt = this.attemptSync(keys, call)
+    if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
+    try {
+      return { decision: attempt.decision, value: fn(attempt) }
+    } catch (error) {
+      if (!counts(error, countOn)) attempt.cancelSync(call.now)
+      throw error
+    }
+  }
+
+  /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always true. */
+  async reset(keys: Keys): Promise<boolean> {
+    return this.resetSync(keys)
+  }
+
+  /** {@link reset}, at once. */
+  resetSync(keys: Keys): boolean {
+    sound(this.#native.reset(lay(keys)))
+    return yes()
+  }
+
+  /** How many windows and strike keys this process holds. */
+  get size(): number {
+    return this.#native.size()
+  }
+
+  /** What it has counted so far. */
+  stats(): Stats {
+    return statsFrom(sound(this.#native.stats()))
+  }
+}
+
+function runOptions(options: RunOptions | undefined): CallOptions & { countOn: readonly ErrorClass[] } {
+  const { countOn, ...call } = known(options, RUN)
+  const classes = countOn === undefined || countOn === null ? [] : Array.isArray(countOn) ? countOn : [countOn]
+  if (!classes.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
+  return { ...call, countOn: classes }
+}
+
+function counts(error: unknown, countOn: readonly ErrorClass[]): boolean {
+  return (error instanceof Error && error.name === 'AbortError') || countOn.some((one) => error instanceof one)
+}

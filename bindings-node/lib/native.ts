@@ -1,0 +1,159 @@
+/**
+ * Loads the native module and says what its functions take and give.
+ *
+ * A function answers `undefined` when its result lies in the slots (`slots.ts`), a value, or a {@link Failed}; it never
+ * throws. Invariant: the native module and the package are of one version.
+ */
+
+/** A failure as data; `failure.ts` makes the error. */
+export interface Failed {
+  readonly failure: { readonly code: string; readonly message: string }
+}
+
+/** The answer of a function whose result lies in the slots. */
+export type Done = undefined | Failed
+
+/** What JavaScript holds without seeing inside: a native attempt or reservation. */
+export type Handle = { readonly __handle: unique symbol }
+
+/** Judged by the core, whatever it is. */
+type Given = unknown
+
+export interface NativeAttemptLimiter {
+  readonly name: string
+  attempt(key: Given, now: Given): Done
+  decide(key: Given, now: Given): Done
+  reserve(key: Given, now: Given): Handle | Failed
+  cancel(reservation: Handle, now: Given): Done
+  locked(key: Given, now: Given): Done
+  retryAfter(key: Given, now: Given): Done
+  reset(key: Given): Done
+  refund(key: Given, now: Given): Done
+  size(): number
+  stats(): string
+}
+
+export interface NativeLimiter {
+  allow(keys: number, cost: Given, now: Given): Done
+  peek(keys: number, cost: Given, now: Given): Done
+  attempt(keys: number, cost: Given, now: Given): Handle | Failed
+  reset(keys: number): Done
+  size(): number
+  stats(): string
+}
+
+export interface NativeTokenBucket {
+  allow(key: Given, now: Given): Done
+  allowN(key: Given, n: Given, now: Given): Done
+  reset(key: Given): Done
+  close(): Done
+  size(): number
+  stats(): string
+}
+
+export interface NativeFixedWindow {
+  readonly name: string
+  readonly limit: number
+  readonly windowMicros: number
+  consume(key: Given, now: Given): Done
+  reset(key: Given): Done
+  size(): number
+  stats(): string
+}
+
+/** A rule as the core describes it. */
+export interface NativeRule {
+  readonly number: number
+  readonly name: string
+  readonly policy: string
+  readonly ipv6Prefix: number
+  readonly rates: string
+  readonly threshold: number
+  readonly lockoutWindowMicros: number
+}
+
+export interface NativeRate {
+  readonly text: string
+  readonly count: number
+  readonly periodMicros: number
+}
+
+interface Native {
+  readonly version: string
+  readonly memory: ArrayBuffer
+  attemptLimiter(
+    threshold: Given,
+    lockoutWindow: Given,
+    maxTrackedKeys: Given,
+    name: Given,
+  ): NativeAttemptLimiter | Failed
+  limiter(capacity: Given): NativeLimiter | Failed
+  tokenBucket(rate: Given, window: Given, capacity: Given, name: Given): NativeTokenBucket | Failed
+  fixedWindow(limit: Given, window: Given, maxKeys: Given, name: Given): NativeFixedWindow | Failed
+  rule(name: Given, rates: Given, ipv6Prefix: Given, secret: Given, by: readonly Given[]): NativeRule | Failed
+  strikeRule(
+    name: Given,
+    strikes: readonly Given[],
+    ipv6Prefix: Given,
+    secret: Given,
+    by: readonly Given[],
+  ): NativeRule | Failed
+  ruleMaxIn(rule: number, span: Given): number | Failed
+  key(rule: number, part: string): Done
+  keyOfParts(rule: number, parts: readonly Given[]): Done
+  ipKey(rule: number, address: Given): Done
+  network(address: Given, ipv6Prefix: Given): string | Failed
+  rate(count: Given, period: Given): NativeRate | Failed
+  rates(text: Given): string | Failed
+  ratesMaxIn(text: string, span: Given): number | Failed
+  attemptSuccess(
+    attempt: Handle,
+    forgive: readonly Given[],
+    giveBack: readonly Given[],
+    forgiveAddress: readonly Given[],
+    now: Given,
+  ): Done
+  attemptCancel(attempt: Handle, now: Given): Done
+  attemptExtend(keys: number, cost: Given, now: Given, attempt: Handle): Done
+  span(duration: Given): number | Failed
+  now(moment: Given): number | Failed
+  onError(mode: Given): Done
+  unknownOption(name: string): Failed
+  noStore(): Failed
+}
+
+function load(): Native {
+  const causes: unknown[] = []
+  for (const platform of platforms()) {
+    try {
+      return require(`./doorkeep.${platform}.node`) as Native
+    } catch (cause) {
+      causes.push(cause)
+    }
+  }
+  throw new AggregateError(
+    causes,
+    `doorkeep has no native module that loads on ${process.platform}-${process.arch}: ${causes.map(String).join('; ')}`,
+  )
+}
+
+/** The names under which the build files a binary for this machine. Which C library Linux has is found by trying. */
+function platforms(): string[] {
+  const { platform, arch } = process
+  if (platform === 'linux') return [`linux-${arch}-gnu`, `linux-${arch}-musl`]
+  if (platform === 'win32') return [`win32-${arch}-msvc`]
+  return [`${platform}-${arch}`]
+}
+
+function loadMatching(): Native {
+  const loaded = load()
+  const { version } = require('../../package.json') as { version: string }
+  if (loaded.version !== version) {
+    throw new Error(
+      `doorkeep ${version} found the native module of version ${loaded.version}: install the package again, or build it`,
+    )
+  }
+  return loaded
+}
+
+export const native: Native = loadMatching()

@@ -1,0 +1,75 @@
+/**
+ * Reads options: unknown names are refused, values are left to the core.
+ *
+ * Holds no default value and no bound.
+ */
+import { ConfigError } from './errors.js'
+import { raise, sound } from './failure.js'
+import { native } from './native.js'
+
+/** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
+export type Duration = number | string
+
+/** Gives the current time in milliseconds since the Unix epoch; fractions carry microseconds. Read once per call. */
+export type Clock = () => number
+
+/** What a limiter does when its store cannot be asked. */
+export type OnError = 'local' | 'open' | 'closed'
+
+/** What every limiter can be given. */
+export interface CommonOptions {
+  /** Where the counts live. Only the memory of this process exists yet: anything given is a {@link ConfigError}. */
+  readonly store?: undefined
+  /** What to answer when the store cannot be asked. Has no effect without one. */
+  readonly onError?: OnError | undefined
+  /** Where the time comes from. Defaults to a monotonic clock anchored to the Unix epoch. */
+  readonly clock?: Clock | undefined
+}
+
+/** When a call happens. */
+export interface AtOptions {
+  /** Milliseconds since the Unix epoch, 0 to 2^52 microseconds; fractions carry microseconds. Defaults to the clock. */
+  readonly now?: number | undefined
+}
+
+/** When a call happens: as an option, or as the bare number of milliseconds. */
+export type At = number | AtOptions | undefined
+
+/** What a call over several keys can be given. */
+export interface CallOptions extends AtOptions {
+  /** How much the call counts on each rate, a whole number from 0. Defaults to 1; 0 only asks. */
+  readonly cost?: number | undefined
+}
+
+const NONE: object = Object.freeze({})
+const AT: ReadonlySet<string> = new Set(['now'])
+const CALL: ReadonlySet<string> = new Set(['cost', 'now'])
+
+/** The options, none of a name that is not `known`. */
+export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
+  if (options === undefined || options === null) return NONE as T
+  if (typeof options !== 'object') throw new ConfigError('options must be an object')
+  for (const name in options) if (!names.has(name)) raise(native.unknownOption(name))
+  return options
+}
+
+/** Judges the options that all limiters share and gives the clock, if there is one. */
+export function common({ store, onError, clock }: CommonOptions): Clock | undefined {
+  if (store !== undefined && store !== null) raise(native.noStore())
+  sound(native.onError(onError))
+  if (clock === undefined || clock === null) return undefined
+  if (typeof clock !== 'function') throw new ConfigError('clock must be a function')
+  return clock
+}
+
+/** The moment of a call, from its options or the limiter's clock; undefined leaves it to the core's. */
+export function moment(at: At, clock: Clock | undefined): unknown {
+  if (at === undefined) return clock?.()
+  const now = typeof at === 'object' ? known(at, AT).now : at
+  return now ?? clock?.()
+}
+
+/** The cost and the moment of a call over keys are read through this, so that unknown names are refused first. */
+export function callOptions(options: CallOptions | undefined): CallOptions {
+  return known(options, CALL)
+}

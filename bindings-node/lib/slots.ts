@@ -1,0 +1,34 @@
+/**
+ * The memory through which numbers cross: the places are those of `../src/slots.rs`.
+ *
+ * Invariant: what a native call wrote is read before the next one is made.
+ */
+import { native } from './native.js'
+
+/** Keys that the memory has room for; the core says how many a call takes. */
+export const KEYS = 16
+/** Words of one key: rule, four of digest, flags. */
+export const KEY_WORDS = 6
+
+const NUMBERS = 16
+
+/** Where the numbers of an answer lie. */
+export const Place = {
+  Outcome: 0,
+  Reason: 1,
+  Rule: 2,
+  RetryAfter: 3,
+  RetryAfterSeconds: 4,
+  Remaining: 5,
+  ResetAfter: 6,
+  Degraded: 7,
+  Engaged: 8,
+} as const
+
+export const numbers = new Float64Array(native.memory, 0, NUMBERS)
+export const words = new Uint32Array(native.memory, NUMBERS * Float64Array.BYTES_PER_ELEMENT, KEYS * KEY_WORDS)
+
+/** The answer of a call that says yes or no. */
+export function yes(): boolean {
+  return numbers[Place.Outcome] === 1
+}

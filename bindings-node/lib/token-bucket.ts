@@ -1,0 +1,98 @@
+/** Tokens that refill continuously. Decides nothing: the native module does. */
+import { raise, sound } from './failure.js'
+import { type NativeTokenBucket, native } from './native.js'
+import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { yes } from './slots.js'
+import { type Stats, statsFrom } from './stats.js'
+
+/** What a {@link TokenBucket} can be given. */
+export interface TokenBucketOptions extends CommonOptions {
+  /** Tokens in a full bucket, and how many come back in one window: 1 to 2^26. */
+  readonly rate?: number | undefined
+  /** In which time an empty bucket is full again. */
+  readonly window?: Duration | undefined
+  /** How many buckets are kept. */
+  readonly capacity?: number | undefined
+  /** Its name in stats: `[a-z0-9-]{1,32}`. */
+  readonly name?: string | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['rate', 'window', 'capacity', 'name', 'store', 'onError', 'clock'])
+
+/**
+ * A bucket of tokens for each key, refilled continuously. Answers only yes or no; an empty key is no. A key that is no
+ * text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided at the call, in one step.
+ *
+ * @example
+ * ```ts
+ * const bucket = new TokenBucket({ rate: 100, window: '1m' })
+ * if (!(await bucket.allow(subject))) return slowDown()
+ * ```
+ * @throws {@link ConfigError} that names the piece and the bound.
+ */
+export class TokenBucket {
+  readonly #native: NativeTokenBucket
+  readonly #clock: Clock | undefined
+
+  constructor(options?: TokenBucketOptions) {
+    const { rate, window, capacity, name, ...rest } = known(options, OPTIONS)
+    this.#clock = common(rest)
+    this.#native = sound(native.tokenBucket(rate, window, capacity, name))
+  }
+
+  /** Takes one token if there is one. */
+  async allow(key: string, at?: At): Promise<boolean> {
+    return this.allowSync(key, at)
+  }
+
+  /** {@link allow}, at once. */
+  allowSync(key: string, at?: At): boolean {
+    const failed = this.#native.allow(key, moment(at, this.#clock))
+    if (failed !== undefined) raise(failed)
+    return yes()
+  }
+
+  /**
+   * Takes `n` tokens if that many are there. A negative `n` is no, 0 is yes, a fraction is a {@link ConfigError}.
+   */
+  async allowN(key: string, n: number, at?: At): Promise<boolean> {
+    return this.allowNSync(key, n, at)
+  }
+
+  /** {@link allowN}, at once. */
+  allowNSync(key: string, n: number, at?: At): boolean {
+    sound(this.#native.allowN(key, n, moment(at, this.#clock)))
+    return yes()
+  }
+
+  /** Fills the bucket of the key. Answers whether it is forgotten: in memory always true. */
+  async reset(key: string): Promise<boolean> {
+    return this.resetSync(key)
+  }
+
+  /** {@link reset}, at once. */
+  resetSync(key: string): boolean {
+    sound(this.#native.reset(key))
+    return yes()
+  }
+
+  /** Admits nothing from now on. Safe to repeat. */
+  async close(): Promise<void> {
+    this.closeSync()
+  }
+
+  /** {@link close}, at once. */
+  closeSync(): void {
+    sound(this.#native.close())
+  }
+
+  /** How many buckets this process holds. */
+  get size(): number {
+    return this.#native.size()
+  }
+
+  /** What it has counted so far. */
+  stats(): Stats {
+    return statsFrom(sound(this.#native.stats()))
+  }
+}

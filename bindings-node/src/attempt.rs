@@ -1,0 +1,54 @@
+//! `Attempt`: what one call of a limiter counted, to be settled once.
+
+use doorkeep::{Attempt, Settlement};
+
+use crate::call::{Answer, Call, UNDEFINED};
+use crate::decision::write;
+use crate::external::handle;
+use crate::key;
+use crate::limiter::position;
+use crate::slots::Place;
+
+/// Gives an attempt to JavaScript.
+pub(crate) fn give<T>(call: &Call<'_, T>, attempt: Attempt) -> Answer {
+    handle(call.env, attempt)
+}
+
+/// `(attempt, forgive, giveBack, forgiveAddress, now)`: whether it was settled, into the slots.
+pub(crate) fn success(call: &Call<'_, ()>) -> Answer {
+    let attempt: &Attempt = call.behind(0)?;
+    let [forgive, give_back, forgive_address] = [call.texts(1)?, call.texts(2)?, call.texts(3)?];
+    let settled = attempt.success(
+        &Settlement {
+            forgive: &names(&forgive),
+            give_back: &names(&give_back),
+            forgive_address: &names(&forgive_address),
+        },
+        call.now(4)?,
+    )?;
+    call.realm.slots.put(Place::Outcome, f64::from(u8::from(settled)));
+    Ok(UNDEFINED)
+}
+
+/// `(attempt, now)`: whether it was settled, into the slots.
+pub(crate) fn cancel(call: &Call<'_, ()>) -> Answer {
+    let attempt: &Attempt = call.behind(0)?;
+    let settled = attempt.cancel(call.now(1)?);
+    call.realm.slots.put(Place::Outcome, f64::from(u8::from(settled)));
+    Ok(UNDEFINED)
+}
+
+/// `(number of keys in the slots, cost, now, attempt)`: the decision, into the slots.
+pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
+    let (cost, now) = (call.cost(1)?, call.now(2)?);
+    let attempt: &Attempt = call.behind(3)?;
+    key::read(call, call.count(0)?, |keys| {
+        let decision = attempt.extend(keys, cost, now)?;
+        write(call.realm.slots, &decision, |name| position(keys, name));
+        Ok(UNDEFINED)
+    })?
+}
+
+fn names(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}

@@ -1,0 +1,58 @@
+//! A failure on its way to JavaScript: a code and the core's own words, as data.
+//!
+//! Knows no Error class: an error made by an addon fails `instanceof` under jest, so TypeScript makes it.
+
+use std::fmt;
+
+use doorkeep::{Error, ErrorKind};
+use napi::sys;
+
+use crate::call;
+
+/// Why a call has no answer.
+pub(crate) enum Failure {
+    /// The core refused the question.
+    Refused(Error),
+    /// A fault of this package: a panic, or an engine that answered what it never should.
+    Internal(&'static str),
+}
+
+impl Failure {
+    fn code(&self) -> &'static str {
+        match self {
+            Failure::Refused(error) => match error.kind() {
+                ErrorKind::InvalidKey => "DOORKEEP_INVALID_KEY",
+                _ => "DOORKEEP_CONFIG",
+            },
+            Failure::Internal(_) => "DOORKEEP_INTERNAL",
+        }
+    }
+
+    /// `{ failure: { code, message } }`, or `undefined` when the engine is being torn down and makes no objects.
+    pub(crate) fn into_js(self, env: sys::napi_env) -> sys::napi_value {
+        let make = || -> Result<sys::napi_value, Failure> {
+            let inner = call::object(env)?;
+            call::set(env, inner, c"code", call::string(env, self.code())?)?;
+            call::set(env, inner, c"message", call::string(env, &self.to_string())?)?;
+            let outer = call::object(env)?;
+            call::set(env, outer, c"failure", inner)?;
+            Ok(outer)
+        };
+        make().unwrap_or(std::ptr::null_mut())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Refused(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(error) => error.fmt(f),
+            Failure::Internal(what) => f.write_str(what),
+        }
+    }
+}

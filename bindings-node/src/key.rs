@@ -1,0 +1,86 @@
+//! Keys: hashed here the moment they are made; the number of the rule and the digest cross, the value never returns.
+
+use doorkeep::{Digest, Key, input};
+
+use crate::call::{self, Answer, Call, UNDEFINED};
+use crate::failure::Failure;
+use crate::slots::{KEY_WORDS, KEYS, Slots};
+use crate::text::with_text;
+
+const ADDRESS: u32 = 1;
+
+/// `(rule number, text)`: the key of one part, into the slots.
+pub(crate) fn one_part(call: &Call<'_, ()>) -> Answer {
+    let number = call.count(0)?;
+    let rule = call.realm.rule(number)?;
+    let key = call.text(1, |part| rule.key(&[part]))?.ok_or_else(|| input::part_not_text(1))??;
+    write(call.realm.slots, number, &key);
+    Ok(UNDEFINED)
+}
+
+/// `(rule number, array)`: the key of any number of parts, into the slots.
+pub(crate) fn parts(call: &Call<'_, ()>) -> Answer {
+    let number = call.count(0)?;
+    let rule = call.realm.rule(number)?;
+    let mut parts = Vec::new();
+    for (position, value) in call.elements(1)?.into_iter().enumerate() {
+        let part = with_text(call.env, value, <[u8]>::to_vec)?;
+        parts.push(part.ok_or_else(|| input::part_not_text(position + 1))?);
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    write(call.realm.slots, number, &rule.key(&parts)?);
+    Ok(UNDEFINED)
+}
+
+/// `(rule number, address)`: the key of an address, into the slots.
+pub(crate) fn address(call: &Call<'_, ()>) -> Answer {
+    let number = call.count(0)?;
+    let key = call.realm.rule(number)?.ip_key(&address_text(call, 1)?)?;
+    write(call.realm.slots, number, &key);
+    Ok(UNDEFINED)
+}
+
+/// `(address, ipv6 prefix)` -> the canonical text of the address's bucket.
+pub(crate) fn network(call: &Call<'_, ()>) -> Answer {
+    let prefix = input::ipv6_prefix(call.given(1)?.value())?;
+    call::string(call.env, &doorkeep::network(&address_text(call, 0)?, prefix)?)
+}
+
+/// An address is ASCII: anything else reads as a text that is none.
+fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String, Failure> {
+    let text = call.text(index, |bytes| String::from_utf8_lossy(bytes).into_owned())?;
+    Ok(text.unwrap_or_default())
+}
+
+/// The keys that TypeScript laid into the slots for this call.
+pub(crate) fn read<T, R>(call: &Call<'_, T>, count: u32, take: impl FnOnce(&[Key]) -> R) -> Result<R, Failure> {
+    let key = |index| {
+        let [rule, first, second, third, fourth, flags] = call.realm.slots.key(index);
+        let mut digest = [0; 16];
+        for (bytes, word) in digest.chunks_exact_mut(4).zip([first, second, third, fourth]) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        Ok(Key::from_digest(call.realm.rule(rule)?, Digest::from_bytes(digest), flags & ADDRESS != 0))
+    };
+    match usize::try_from(count).unwrap_or(usize::MAX) {
+        // The common call needs no list.
+        1 => Ok(take(std::slice::from_ref(&key(0)?))),
+        count if count <= KEYS => {
+            let keys: Result<Vec<Key>, Failure> = (0..count).map(key).collect();
+            Ok(take(&keys?))
+        }
+        // More than the slots hold is more than a call takes: the core says so, whichever keys they are.
+        count => Ok(take(&vec![key(0)?; count])),
+    }
+}
+
+fn write(slots: Slots, rule: u32, key: &Key) {
+    let digest = key.digest();
+    let mut words = [0; KEY_WORDS];
+    words[0] = rule;
+    for (word, bytes) in words[1..].iter_mut().zip(digest.as_bytes().chunks_exact(4)) {
+        *word = bytes.iter().fold(0, |word, &byte| word << 8 | u32::from(byte));
+    }
+    words[KEY_WORDS - 1] = if key.is_address() { ADDRESS } else { 0 };
+    slots.put_key(words);
+}

@@ -1,0 +1,80 @@
+//! The native half of the npm package: the core's public types behind raw functions.
+//!
+//! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Holds no formula and no default
+//! value: every number is judged by `doorkeep::input`. Invariant: no panic leaves a function, and a failure is a value.
+//!
+//! `call` is the only way in, `slots` the memory through which numbers go both ways, `realm` what one loading of the
+//! module owns. The other files are named after the public type that they carry.
+
+mod attempt;
+mod attempt_limiter;
+mod call;
+mod decision;
+mod external;
+mod failure;
+mod fixed_window;
+mod key;
+mod limiter;
+mod methods;
+mod options;
+mod rate;
+mod realm;
+mod rule;
+mod slots;
+mod stats;
+mod text;
+mod token_bucket;
+mod value;
+
+use std::rc::Rc;
+
+use napi::bindgen_prelude::{Env, JsObjectValue, JsValue, Object};
+use napi_derive::napi;
+
+use methods::Methods;
+use realm::Realm;
+
+/// Fills the exports of one loading of the module: once per process, worker thread or module cache.
+#[napi(module_exports)]
+#[allow(unreachable_pub, reason = "the macro registers the function from outside of the crate's own modules")]
+pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
+    exports.set_named_property("version", env!("CARGO_PKG_VERSION"))?;
+
+    let (realm, memory) = Realm::new(env.raw()).map_err(refused)?;
+    let realm = Rc::new(realm);
+    let nothing = Rc::new(());
+    let mut methods = Methods::onto(env.raw(), exports.raw(), realm);
+    methods.value(c"memory", memory).map_err(refused)?;
+
+    for (name, body) in [
+        (c"attemptLimiter", attempt_limiter::create as call::Body<()>),
+        (c"limiter", limiter::create),
+        (c"tokenBucket", token_bucket::create),
+        (c"fixedWindow", fixed_window::create),
+        (c"rule", rule::create),
+        (c"strikeRule", rule::create_strikes),
+        (c"ruleMaxIn", rule::max_in),
+        (c"key", key::one_part),
+        (c"keyOfParts", key::parts),
+        (c"ipKey", key::address),
+        (c"network", key::network),
+        (c"rate", rate::rate),
+        (c"rates", rate::rates),
+        (c"ratesMaxIn", rate::max_in),
+        (c"attemptSuccess", attempt::success),
+        (c"attemptCancel", attempt::cancel),
+        (c"attemptExtend", attempt::extend),
+        (c"span", options::span),
+        (c"now", options::now),
+        (c"onError", options::on_error),
+        (c"unknownOption", options::unknown),
+        (c"noStore", options::no_store),
+    ] {
+        methods.method(name, body, &nothing).map_err(refused)?;
+    }
+    Ok(())
+}
+
+fn refused(failure: failure::Failure) -> napi::Error {
+    napi::Error::from_reason(failure.to_string())
+}

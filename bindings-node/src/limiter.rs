@@ -1,0 +1,83 @@
+//! `Limiter`: several keys, each under its rule, decided in one step.
+
+use std::rc::Rc;
+
+use doorkeep::{Decision, Error, Key, Limiter, input};
+
+use crate::attempt;
+use crate::call::{self, Answer, Body, Call, UNDEFINED};
+use crate::decision::{as_number, write};
+use crate::failure::Failure;
+use crate::key;
+use crate::methods::Methods;
+use crate::slots::Place;
+use crate::stats;
+
+type Own<'a> = Call<'a, Limiter>;
+
+/// `(capacity)` -> the functions of one limiter.
+pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let limiter = Limiter::new(input::capacity(call.given(0)?.value())?)?;
+    Methods::new(call.env, call.realm)?.with(
+        &Rc::new(limiter),
+        [
+            (c"allow", allow as Body<Limiter>),
+            (c"peek", peek),
+            (c"attempt", attempt),
+            (c"reset", reset),
+            (c"size", size),
+            (c"stats", counters),
+        ],
+    )
+}
+
+/// `(number of keys in the slots, cost, now)`: the decision, into the slots.
+fn allow(call: &Own<'_>) -> Answer {
+    decide(call, Limiter::allow)
+}
+
+fn peek(call: &Own<'_>) -> Answer {
+    decide(call, Limiter::peek)
+}
+
+/// The same arguments -> an attempt; its decision lies in the slots.
+fn attempt(call: &Own<'_>) -> Answer {
+    let (cost, now) = (call.cost(1)?, call.now(2)?);
+    key::read(call, call.count(0)?, |keys| {
+        let attempt = call.state.attempt(keys, cost, now)?;
+        write(call.realm.slots, &attempt.decision(), |name| position(keys, name));
+        attempt::give(call, attempt)
+    })?
+}
+
+fn reset(call: &Own<'_>) -> Answer {
+    let forgotten = key::read(call, call.count(0)?, |keys| call.state.reset(keys))??;
+    call.realm.slots.put(Place::Outcome, f64::from(u8::from(forgotten)));
+    Ok(UNDEFINED)
+}
+
+fn size(call: &Own<'_>) -> Answer {
+    call::number(call.env, as_number(call.state.len()))
+}
+
+fn counters(call: &Own<'_>) -> Answer {
+    stats::answer(call, &call.state.stats())
+}
+
+#[inline]
+fn decide(
+    call: &Own<'_>,
+    ask: impl FnOnce(&Limiter, &[Key], u32, doorkeep::Timestamp) -> Result<Decision, Error>,
+) -> Answer {
+    let (cost, now) = (call.cost(1)?, call.now(2)?);
+    key::read(call, call.count(0)?, |keys| {
+        let decision = ask(call.state, keys, cost, now)?;
+        write(call.realm.slots, &decision, |name| position(keys, name));
+        Ok::<_, Failure>(UNDEFINED)
+    })?
+}
+
+/// Where in the call the rule of a name stands.
+pub(crate) fn position(keys: &[Key], name: &str) -> Option<usize> {
+    keys.iter().position(|key| key.rule().name() == name)
+}

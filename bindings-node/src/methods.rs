@@ -1,0 +1,48 @@
+//! The functions of one native object, all over the same state.
+
+use std::ffi::CStr;
+use std::rc::Rc;
+
+use napi::sys;
+
+use crate::call::{self, Answer, Body};
+use crate::failure::Failure;
+use crate::realm::Realm;
+
+/// An object under construction.
+pub(crate) struct Methods {
+    env: sys::napi_env,
+    object: sys::napi_value,
+    realm: Rc<Realm>,
+}
+
+impl Methods {
+    /// Starts a new object.
+    pub(crate) fn new(env: sys::napi_env, realm: &Rc<Realm>) -> Result<Self, Failure> {
+        Ok(Self::onto(env, call::object(env)?, Rc::clone(realm)))
+    }
+
+    /// Goes on with an object that exists.
+    pub(crate) fn onto(env: sys::napi_env, object: sys::napi_value, realm: Rc<Realm>) -> Self {
+        Self { env, object, realm }
+    }
+
+    /// Adds a function over `state`.
+    pub(crate) fn method<T>(&mut self, name: &CStr, body: Body<T>, state: &Rc<T>) -> Result<(), Failure> {
+        let function = call::function(self.env, name, body, &self.realm, state)?;
+        self.value(name, function)
+    }
+
+    /// Adds a plain value.
+    pub(crate) fn value(&mut self, name: &CStr, value: sys::napi_value) -> Result<(), Failure> {
+        call::set(self.env, self.object, name, value)
+    }
+
+    /// The finished object, all of `bodies` added.
+    pub(crate) fn with<T, const N: usize>(mut self, state: &Rc<T>, bodies: [(&CStr, Body<T>); N]) -> Answer {
+        for (name, body) in bodies {
+            self.method(name, body, state)?;
+        }
+        Ok(self.object)
+    }
+}

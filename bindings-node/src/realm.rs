@@ -1,0 +1,52 @@
+//! What one loading of the module owns: its slots and its rules. Never shared between threads.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use doorkeep::Rule;
+use napi::sys;
+
+use crate::failure::Failure;
+use crate::slots::Slots;
+
+/// The state of one environment.
+pub(crate) struct Realm {
+    pub(crate) slots: Slots,
+    rules: RefCell<Rules>,
+}
+
+/// Rules by content, so that a key names its rule with a number and needs no finalizer. A rule is kept for as long as
+/// the environment: a program has a handful, and making an equal one again adds nothing.
+#[derive(Default)]
+struct Rules {
+    by_number: Vec<Rule>,
+    numbers: HashMap<(Rule, Vec<String>), u32>,
+}
+
+impl Realm {
+    /// A fresh realm, and its memory as a JavaScript value.
+    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value), Failure> {
+        let (slots, memory) = Slots::new(env)?;
+        Ok((Self { slots, rules: RefCell::default() }, memory))
+    }
+
+    /// The number of a rule. `by` belongs to the content: it decides which keys count as addresses.
+    pub(crate) fn number(&self, rule: &Rule) -> Result<u32, Failure> {
+        let mut rules = self.rules.borrow_mut();
+        let content = (rule.clone(), rule.by().to_vec());
+        if let Some(&number) = rules.numbers.get(&content) {
+            return Ok(number);
+        }
+        let number = u32::try_from(rules.by_number.len()).map_err(|_| Failure::Internal("too many rules"))?;
+        rules.by_number.push(rule.clone());
+        rules.numbers.insert(content, number);
+        Ok(number)
+    }
+
+    /// The rule of a number that `number` gave.
+    pub(crate) fn rule(&self, number: u32) -> Result<Rule, Failure> {
+        let rules = self.rules.borrow();
+        let rule = usize::try_from(number).ok().and_then(|index| rules.by_number.get(index));
+        rule.cloned().ok_or(Failure::Internal("a key names a rule that does not exist"))
+    }
+}

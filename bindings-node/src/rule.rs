@@ -1,0 +1,62 @@
+//! Rules: built and judged by the core, kept by number in the realm.
+
+use doorkeep::{Rule, input};
+use napi::sys;
+
+use crate::call::{self, Answer, Call};
+use crate::decision::micros;
+use crate::failure::Failure;
+use crate::rate;
+use crate::value::UNIT;
+
+/// `(name, rates, ipv6Prefix, secret, by)` -> `{ number, name, policy, ipv6Prefix, rates }`.
+pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let name = call.given(0)?;
+    let rates = rate::parsed(&call.given(1)?)?;
+    let rule = finish(call, Rule::new(name.name().unwrap_or_default(), rates)?, [2, 3, 4])?;
+    let text = rule.rates().map(ToString::to_string).unwrap_or_default();
+    let made = describe(call, &rule)?;
+    call::set(call.env, made, c"rates", call::string(call.env, &text)?)?;
+    Ok(made)
+}
+
+/// `(name, [threshold, lockoutWindow], ipv6Prefix, secret, by)` -> the same with `threshold` and
+/// `lockoutWindowMicros` in the place of `rates`.
+pub(crate) fn create_strikes(call: &Call<'_, ()>) -> Answer {
+    let name = call.given(0)?;
+    let [threshold, window] = [call.member(1, 0)?, call.member(1, 1)?];
+    let threshold = input::threshold(threshold.value())?;
+    let window = input::lockout_window(window.value(), UNIT)?;
+    let rule = finish(call, Rule::strikes(name.name().unwrap_or_default(), threshold, window)?, [2, 3, 4])?;
+    let made = describe(call, &rule)?;
+    call::set(call.env, made, c"threshold", call::number(call.env, f64::from(threshold))?)?;
+    call::set(call.env, made, c"lockoutWindowMicros", call::number(call.env, micros(window))?)?;
+    Ok(made)
+}
+
+/// `(rule number, span)` -> the most that can pass in the span.
+pub(crate) fn max_in(call: &Call<'_, ()>) -> Answer {
+    let rule = call.realm.rule(call.count(0)?)?;
+    let span = input::span(call.given(1)?.value(), UNIT)?;
+    call::number(call.env, rule.max_in(span) as f64)
+}
+
+fn finish(call: &Call<'_, ()>, rule: Rule, [prefix, secret, by]: [usize; 3]) -> Result<Rule, Failure> {
+    let mut rule = rule.with_ipv6_prefix(input::ipv6_prefix(call.given(prefix)?.value())?)?;
+    if let Some(secret) = call.bytes(secret)? {
+        rule = rule.with_secret(&secret)?;
+    }
+    let by = call.texts(by)?;
+    let words: Vec<&str> = by.iter().map(String::as_str).collect();
+    Ok(rule.with_by(&words)?)
+}
+
+fn describe(call: &Call<'_, ()>, rule: &Rule) -> Result<sys::napi_value, Failure> {
+    let made = call::object(call.env)?;
+    let number = call.realm.number(rule)?;
+    call::set(call.env, made, c"number", call::number(call.env, f64::from(number))?)?;
+    call::set(call.env, made, c"name", call::string(call.env, rule.name())?)?;
+    call::set(call.env, made, c"policy", call::string(call.env, &rule.policy())?)?;
+    call::set(call.env, made, c"ipv6Prefix", call::number(call.env, f64::from(rule.ipv6_prefix()))?)?;
+    Ok(made)
+}

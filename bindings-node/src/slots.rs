@@ -1,0 +1,80 @@
+//! The memory through which numbers cross in both directions: one ArrayBuffer per loading of the module.
+//!
+//! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The places are the
+//! same as in `../lib/slots.ts`. Invariant: plain reads and writes through a raw pointer, never a reference, since
+//! JavaScript writes there between calls; whatever is read here is judged before it is used.
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+
+use napi::sys;
+
+use crate::call::check;
+use crate::failure::Failure;
+
+/// Keys that one call may pass.
+pub(crate) const KEYS: usize = 16;
+/// Words of one key: rule, four of digest, flags.
+pub(crate) const KEY_WORDS: usize = 6;
+
+const NUMBERS: usize = 16;
+const BYTES: usize = NUMBERS * size_of::<f64>() + KEYS * KEY_WORDS * size_of::<u32>();
+
+/// Where an answer's numbers lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// The outcome, or the only number of a small answer.
+    Outcome = 0,
+    Reason = 1,
+    /// Position in the call of the key whose rule denied, -1 for none.
+    Rule = 2,
+    /// Microseconds, -1 for never.
+    RetryAfter = 3,
+    /// Whole seconds as HTTP wants them, -1 for never.
+    RetryAfterSeconds = 4,
+    Remaining = 5,
+    /// Microseconds.
+    ResetAfter = 6,
+    Degraded = 7,
+    /// Bit i: the rule of key i engaged its lockout.
+    Engaged = 8,
+}
+
+/// The shared memory, seen from Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots {
+    numbers: NonNull<f64>,
+}
+
+impl Slots {
+    /// Allocates the memory as an ArrayBuffer that lives as long as its environment.
+    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value), Failure> {
+        let mut data: *mut c_void = ptr::null_mut();
+        let mut buffer = ptr::null_mut();
+        // SAFETY: both are places for one pointer each.
+        check(unsafe { sys::napi_create_arraybuffer(env, BYTES, &mut data, &mut buffer) })?;
+        let mut reference = ptr::null_mut();
+        // SAFETY: the strong reference is never deleted, so that the buffer outlives every function that writes to it.
+        check(unsafe { sys::napi_create_reference(env, buffer, 1, &mut reference) })?;
+        let numbers = NonNull::new(data.cast::<f64>()).ok_or(Failure::Internal("the engine gave no memory"))?;
+        Ok((Self { numbers }, buffer))
+    }
+
+    pub(crate) fn put(self, place: Place, value: f64) {
+        // SAFETY: every place lies below NUMBERS, and the buffer lives (see `new`).
+        unsafe { self.numbers.add(place as usize).write(value) }
+    }
+
+    /// The words of the key at `index`, which is below `KEYS`.
+    pub(crate) fn key(self, index: usize) -> [u32; KEY_WORDS] {
+        assert!(index < KEYS, "callers bound the number of keys");
+        // SAFETY: the words follow the numbers, and `index` is in bounds.
+        unsafe { self.numbers.add(NUMBERS).cast::<[u32; KEY_WORDS]>().add(index).read() }
+    }
+
+    /// Writes the words of a new key where the first key lies.
+    pub(crate) fn put_key(self, words: [u32; KEY_WORDS]) {
+        // SAFETY: the words follow the numbers.
+        unsafe { self.numbers.add(NUMBERS).cast::<[u32; KEY_WORDS]>().write(words) }
+    }
+}

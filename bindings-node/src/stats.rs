@@ -1,0 +1,28 @@
+//! Counters as JSON text: read rarely, and their names need no escaping (rules match `[a-z0-9-]{1,32}`).
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use doorkeep::Stats;
+
+use crate::call::{self, Answer, Call};
+
+/// The counters as the text of `../lib/stats.ts`' shape.
+pub(crate) fn answer<T>(call: &Call<'_, T>, stats: &Stats) -> Answer {
+    let denied: BTreeMap<&String, String> =
+        stats.denied.iter().map(|(rule, reasons)| (rule, object(reasons))).collect();
+    let text = format!(
+        r#"{{"allowed":{},"denied":{},"storeFailed":{},"evicted":{},"trackedKeys":{}}}"#,
+        object(&stats.allowed),
+        object(&denied),
+        object(&stats.store_failed),
+        stats.evicted,
+        stats.tracked_keys,
+    );
+    call::string(call.env, &text)
+}
+
+fn object<K: Display, V: Display>(entries: &BTreeMap<K, V>) -> String {
+    let members: Vec<String> = entries.iter().map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
+    format!("{{{}}}", members.join(","))
+}

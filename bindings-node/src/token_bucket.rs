@@ -1,0 +1,80 @@
+//! `TokenBucket`: tokens that refill continuously.
+
+use std::rc::Rc;
+
+use doorkeep::{TokenBucket, input};
+
+use crate::call::{self, Answer, Body, Call, UNDEFINED};
+use crate::decision::as_number;
+use crate::failure::Failure;
+use crate::methods::Methods;
+use crate::slots::Place;
+use crate::stats;
+use crate::value::UNIT;
+
+type Own<'a> = Call<'a, TokenBucket>;
+
+/// `(rate, window, capacity, name)` -> the functions of one limiter.
+pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let rate = input::bucket_rate(call.given(0)?.value())?;
+    let window = input::bucket_window(call.given(1)?.value(), UNIT)?;
+    let mut bucket = TokenBucket::new(rate, window, input::bucket_capacity(call.given(2)?.value())?)?;
+    if let Some(name) = call.given(3)?.name() {
+        bucket = bucket.named(name)?;
+    }
+    Methods::new(call.env, call.realm)?.with(
+        &Rc::new(bucket),
+        [
+            (c"allow", allow as Body<TokenBucket>),
+            (c"allowN", allow_n),
+            (c"reset", reset),
+            (c"close", close),
+            (c"size", size),
+            (c"stats", counters),
+        ],
+    )
+}
+
+/// `(key, now)`: whether a token was taken, into the slots.
+fn allow(call: &Own<'_>) -> Answer {
+    let now = call.now(1)?;
+    let allowed = key(call, |key| call.state.allow(key, now))?;
+    answer(call, allowed)
+}
+
+/// `(key, n, now)`: the same for n tokens.
+fn allow_n(call: &Own<'_>) -> Answer {
+    let tokens = input::tokens(call.given(1)?.value())?;
+    let now = call.now(2)?;
+    let allowed = key(call, |key| call.state.allow_n(key, tokens, now))?;
+    answer(call, allowed)
+}
+
+fn reset(call: &Own<'_>) -> Answer {
+    let forgotten = key(call, |key| call.state.reset(key))?;
+    answer(call, forgotten)
+}
+
+fn close(call: &Own<'_>) -> Answer {
+    call.state.close();
+    Ok(UNDEFINED)
+}
+
+fn size(call: &Own<'_>) -> Answer {
+    call::number(call.env, as_number(call.state.len()))
+}
+
+fn counters(call: &Own<'_>) -> Answer {
+    stats::answer(call, &call.state.stats())
+}
+
+fn answer(call: &Own<'_>, yes: bool) -> Answer {
+    call.realm.slots.put(Place::Outcome, f64::from(u8::from(yes)));
+    Ok(UNDEFINED)
+}
+
+/// Asks about the key in the first argument.
+#[inline]
+fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R, Failure> {
+    Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)
+}

@@ -1,0 +1,182 @@
+//! Loose values from JavaScript, in the form in which `doorkeep::input` judges them.
+
+use std::ptr;
+
+use doorkeep::Timestamp;
+use doorkeep::input::{self, Unit, Value};
+use napi::sys;
+
+use crate::call::{Call, check};
+use crate::failure::Failure;
+use crate::text::with_text;
+
+/// What a plain number means as a duration or as `now`.
+pub(crate) const UNIT: Unit = Unit::Milliseconds;
+
+/// Stands for a value that is no text where only a text can be named: it matches no rule name and no word.
+pub(crate) const NOT_A_TEXT: &str = "a value of another type";
+
+/// A value that owns its text.
+pub(crate) enum Given {
+    Number(f64),
+    Text(String),
+    Bool(bool),
+    Missing,
+    Other,
+}
+
+impl Given {
+    pub(crate) fn value(&self) -> Value<'_> {
+        match self {
+            Given::Number(number) => whole_or_float(*number),
+            Given::Text(text) => Value::Text(text),
+            Given::Bool(flag) => Value::Bool(*flag),
+            Given::Missing => Value::Missing,
+            Given::Other => Value::Other,
+        }
+    }
+
+    /// The text, or words that every check of a name refuses; none when nothing was given.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Given::Missing => None,
+            Given::Text(text) => Some(text),
+            _ => Some(NOT_A_TEXT),
+        }
+    }
+}
+
+impl<T> Call<'_, T> {
+    /// The argument at `index`, whatever it is.
+    pub(crate) fn given(&self, index: usize) -> Result<Given, Failure> {
+        given(self.env, self.arguments[index])
+    }
+
+    /// The texts of the array at `index`; an element that is no text reads as words that every check refuses.
+    pub(crate) fn texts(&self, index: usize) -> Result<Vec<String>, Failure> {
+        let elements = self.elements(index)?;
+        let name = |value| Ok(given(self.env, value)?.name().unwrap_or(NOT_A_TEXT).to_owned());
+        elements.into_iter().map(name).collect()
+    }
+
+    /// The elements of the array at `index`.
+    pub(crate) fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>, Failure> {
+        let array = self.arguments[index];
+        let mut length = 0;
+        // SAFETY: a value that is no array fails with a status.
+        check(unsafe { sys::napi_get_array_length(self.env, array, &mut length) })?;
+        let element = |position| {
+            let mut value = ptr::null_mut();
+            // SAFETY: `value` is a place for one value.
+            check(unsafe { sys::napi_get_element(self.env, array, position, &mut value) })?;
+            Ok(value)
+        };
+        (0..length).map(element).collect()
+    }
+
+    /// The member of the array at `index`.
+    pub(crate) fn member(&self, index: usize, member: usize) -> Result<Given, Failure> {
+        match self.elements(index)?.get(member) {
+            Some(&value) => given(self.env, value),
+            None => Ok(Given::Missing),
+        }
+    }
+
+    /// The bytes of the Uint8Array or text at `index`; none when nothing was given, no bytes for any other value.
+    pub(crate) fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let value = self.arguments[index];
+        if let Some(bytes) = with_text(self.env, value, <[u8]>::to_vec)? {
+            return Ok(Some(bytes));
+        }
+        let (mut kind, mut length, mut data) = (0, 0, ptr::null_mut());
+        // SAFETY: each is a place for what it names; a value of another type fails with a status.
+        let status = unsafe {
+            sys::napi_get_typedarray_info(
+                self.env,
+                value,
+                &mut kind,
+                &mut length,
+                &mut data,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            )
+        };
+        if status != sys::Status::napi_ok || kind != sys::TypedarrayType::uint8_array {
+            let missing = matches!(self.given(index)?, Given::Missing);
+            return Ok(if missing { None } else { Some(Vec::new()) });
+        }
+        if length == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        // SAFETY: the engine says that `length` bytes lie there, and no JavaScript runs before they are copied.
+        Ok(Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) }.to_vec()))
+    }
+
+    /// The moment at `index`, or the clock's when none is given.
+    #[inline]
+    pub(crate) fn now(&self, index: usize) -> Result<Timestamp, Failure> {
+        match self.double(index) {
+            Some(number) => Ok(input::now(whole_or_float(number), UNIT)?),
+            None => Ok(input::now(self.given(index)?.value(), UNIT)?),
+        }
+    }
+
+    /// The cost at `index`.
+    #[inline]
+    pub(crate) fn cost(&self, index: usize) -> Result<u32, Failure> {
+        match self.double(index) {
+            Some(number) => Ok(input::cost(whole_or_float(number))?),
+            None => Ok(input::cost(self.given(index)?.value())?),
+        }
+    }
+
+    /// A number that TypeScript made itself.
+    pub(crate) fn count(&self, index: usize) -> Result<u32, Failure> {
+        let mut number = 0;
+        // SAFETY: `number` is a place for one number.
+        check(unsafe { sys::napi_get_value_uint32(self.env, self.arguments[index], &mut number) })?;
+        Ok(number)
+    }
+
+    fn double(&self, index: usize) -> Option<f64> {
+        let mut number = 0.0;
+        // SAFETY: `number` is a place for one number; a value of another type fails with a status.
+        let status = unsafe { sys::napi_get_value_double(self.env, self.arguments[index], &mut number) };
+        (status == sys::Status::napi_ok).then_some(number)
+    }
+}
+
+fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given, Failure> {
+    let mut kind = 0;
+    // SAFETY: `kind` is a place for one tag.
+    check(unsafe { sys::napi_typeof(env, value, &mut kind) })?;
+    Ok(match kind {
+        sys::ValueType::napi_undefined | sys::ValueType::napi_null => Given::Missing,
+        sys::ValueType::napi_boolean => {
+            let mut flag = false;
+            // SAFETY: `flag` is a place for one boolean.
+            check(unsafe { sys::napi_get_value_bool(env, value, &mut flag) })?;
+            Given::Bool(flag)
+        }
+        sys::ValueType::napi_number => {
+            let mut number = 0.0;
+            // SAFETY: `number` is a place for one number.
+            check(unsafe { sys::napi_get_value_double(env, value, &mut number) })?;
+            Given::Number(number)
+        }
+        sys::ValueType::napi_string => {
+            let text = with_text(env, value, |bytes| String::from_utf8_lossy(bytes).into_owned())?;
+            Given::Text(text.unwrap_or_default())
+        }
+        _ => Given::Other,
+    })
+}
+
+/// JavaScript has one kind of number; the core tells whole ones from the rest.
+fn whole_or_float(number: f64) -> Value<'static> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        return Value::Integer(number as i128);
+    }
+    Value::Float(number)
+}
