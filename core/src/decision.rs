@@ -136,7 +136,9 @@ impl<'a> Summary<'a> {
     }
 
     pub(crate) fn engaged(&mut self, rule: &Arc<str>) {
-        self.engaged.push(Arc::clone(rule));
+        if !self.engaged.contains(rule) {
+            self.engaged.push(Arc::clone(rule));
+        }
     }
 
     pub(crate) fn is_denied(&self) -> bool {

@@ -127,9 +127,6 @@ struct Run<'a, 't, 'm> {
 impl<'a> Run<'a, '_, '_> {
     /// Tests every check, in call order, and writes nothing.
     fn test(&mut self, memory: &Memory, rules: &'a Rules, keys: &[&Key], positions: &[usize]) {
-        for table in self.tables.all_strikes() {
-            table.purge_if_full(self.call.now);
-        }
         for (at, (key, position)) in keys.iter().zip(positions).enumerate() {
             let registered = rules.get(*position);
             let rule = registered.rule.shared_name();
@@ -214,7 +211,7 @@ impl<'a> Run<'a, '_, '_> {
                 }
                 Check::Strikes { table, slot: None, .. } => {
                     let (new, held) = self.new_and_held_strikes(table);
-                    self.tables.strikes(table).make_room(new, &held);
+                    self.tables.strikes(table).make_room(new, &held, self.call.now);
                 }
                 _ => {}
             }

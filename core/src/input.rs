@@ -150,15 +150,15 @@ pub fn tokens(value: Value<'_>) -> Result<i64, Error> {
 /// # Errors
 /// The value is not a number of 0 to 2^52 µs.
 pub fn now(value: Value<'_>, unit: Unit) -> Result<Timestamp, Error> {
-    let refused = || Timestamp::out_of_range(&value.to_string());
     let micros = match value {
         Value::Missing => return Ok(Timestamp::now()),
-        Value::Integer(number) => number.checked_mul(i128::from(unit.micros())).ok_or_else(refused)?,
-        #[allow(clippy::cast_possible_truncation, reason = "the cast saturates and NaN is refused before it")]
-        Value::Float(number) if !number.is_nan() => (number * f64::from(unit.micros())).round() as i128,
-        _ => return Err(refused()),
+        Value::Integer(number) => number.saturating_mul(i128::from(unit.micros())),
+        #[allow(clippy::cast_possible_truncation, reason = "finite; beyond 128 bits the cast saturates")]
+        Value::Float(number) if number.is_finite() => (number * f64::from(unit.micros())).round() as i128,
+        _ => return Err(Timestamp::out_of_range(&value.to_string())),
     };
-    u64::try_from(micros).ok().and_then(|micros| Timestamp::from_micros(micros).ok()).ok_or_else(refused)
+    let instant = u64::try_from(micros).ok().and_then(|micros| Timestamp::from_micros(micros).ok());
+    instant.ok_or_else(|| Timestamp::out_of_range(&micros.to_string()))
 }
 
 /// What to answer when the store fails.

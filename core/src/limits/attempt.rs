@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use crate::decision::Decision;
-use crate::engine::Taken;
+use crate::engine::{self, Taken};
 use crate::error::Error;
 use crate::key::Key;
 use crate::limits::Limiter;
@@ -72,15 +72,17 @@ impl Attempt {
 
     /// Counts further keys under the same attempt; keys that it already holds are not counted again.
     ///
+    /// The decision speaks of the new keys; without any, and on a denied attempt, it is the attempt's own.
     /// A denial counts nothing and leaves the attempt as it was.
     ///
     /// # Errors
     /// As for [`Limiter::allow`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
+        engine::check_count(keys)?;
         let is_new = |key: &&Key| !state.taken.iter().any(|taken| taken.key.counts_as(key));
         let new: Vec<Key> = keys.iter().filter(is_new).cloned().collect();
-        if new.is_empty() || !state.is_open {
+        if new.is_empty() || !state.decision.allowed() {
             return Ok(state.decision.clone());
         }
         let (decision, taken) = self.limiter.reserve(&new, cost, now)?;

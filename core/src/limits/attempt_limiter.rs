@@ -167,8 +167,7 @@ impl AttemptLimiter {
     /// The key is empty.
     pub fn retry_after(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Option<Duration>, Error> {
         let key = self.digest(key.as_ref())?;
-        let mut table = self.table.lock();
-        table.purge_if_full(now);
+        let table = self.table.lock();
         let slot = table.find(&key);
         Ok(denial(&table, slot, table.test(slot, self.ids.next(), now), now)
             .map(|(_, wait)| Duration::from_micros(wait)))
@@ -247,7 +246,6 @@ impl AttemptLimiter {
 
     /// The one step: tests and, if nothing denies, counts.
     fn step(&self, table: &mut StrikeTable, key: Digest, id: AttemptId, now: Timestamp) -> (Answer, Option<Slot>) {
-        table.purge_if_full(now);
         let slot = table.find(&key);
         let verdict = table.test(slot, id, now);
         if let Some((reason, wait)) = denial(table, slot, verdict, now) {
@@ -261,7 +259,7 @@ impl AttemptLimiter {
             return (Answer::Admitted(outcome), slot);
         }
         if slot.is_none() {
-            table.make_room(1, &[]);
+            table.make_room(1, &[], now);
         }
         let (slot, outcome) = table.commit(slot, key, id, now);
         (Answer::Admitted(outcome), Some(slot))

@@ -88,10 +88,14 @@ impl TokenBucket {
         if n <= 0 {
             return n == 0;
         }
+        if key.is_empty() {
+            return false;
+        }
         let fits = u32::try_from(n).ok().filter(|n| *n <= self.rate);
         let admitted = match fits {
-            Some(n) if !key.is_empty() && !self.closed.load(Ordering::Acquire) => self.take(key, n, now),
-            _ => false,
+            Some(_) if self.closed.load(Ordering::Acquire) => return false,
+            Some(n) => self.take(key, n, now),
+            None => false,
         };
         if admitted {
             self.counters.allowed();

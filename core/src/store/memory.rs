@@ -248,10 +248,6 @@ impl<'a> Locked<'a> {
     pub(crate) fn strikes(&mut self, at: usize) -> &mut StrikeTable {
         &mut self.strikes[at].1
     }
-
-    pub(crate) fn all_strikes(&mut self) -> impl Iterator<Item = &mut StrikeTable> {
-        self.strikes.iter_mut().map(|(_, table)| &mut **table)
-    }
 }
 
 fn strike_table(registered: &Registered) -> Option<&Mutex<StrikeTable>> {

@@ -4,6 +4,8 @@
 //! of those with budget left, the one that ends soonest, the exhausted last; so a flood of one-hit
 //! keys cannot reopen a spent window. Specified by `tests/vectors/fixed-window.json`.
 
+use smallvec::SmallVec;
+
 use crate::key::Digest;
 use crate::policy::fixed_window::{Policy, View, Window};
 use crate::table::eviction_queue::{EvictionQueue, Queued, Rank};
@@ -125,11 +127,14 @@ impl FixedWindows {
     fn next_to_go(&mut self, now: Timestamp) -> Option<(Slot, bool)> {
         let [with_budget, exhausted] = &mut self.queues;
         let firsts = [with_budget.first(&mut self.slots), exhausted.first(&mut self.slots)];
-        let is_elapsed = |slot: &Slot| !self.policy.load(Some(self.slots.get(*slot).window), now).is_open;
-        match firsts.into_iter().flatten().find(is_elapsed) {
-            Some(elapsed) => Some((elapsed, true)),
-            None => firsts.into_iter().flatten().next().map(|slot| (slot, false)),
-        }
+        let mut firsts: SmallVec<[Slot; 2]> = firsts.into_iter().flatten().collect();
+        let is_elapsed = |slot: Slot| !self.policy.load(Some(self.slots.get(slot).window), now).is_open;
+        // The elapsed by the earliest end; of the rest those with budget stay in front.
+        firsts.sort_by_key(|slot| {
+            let entry = self.slots.get(*slot);
+            if is_elapsed(*slot) { (false, entry.window.start, entry.born) } else { (true, 0, 0) }
+        });
+        firsts.first().map(|slot| (*slot, is_elapsed(*slot)))
     }
 
     fn forget(&mut self, slot: Slot) {

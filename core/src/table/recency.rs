@@ -12,6 +12,12 @@ pub(crate) struct Links {
     older: Slot,
 }
 
+impl Links {
+    pub(crate) fn older(self) -> Option<Slot> {
+        some(self.older)
+    }
+}
+
 impl Default for Links {
     fn default() -> Self {
         Self { newer: NONE, older: NONE }
@@ -39,17 +45,23 @@ impl RecencyList {
         self.len
     }
 
-    pub(crate) fn back(&self) -> Option<Slot> {
-        (self.back != NONE).then_some(self.back)
+    pub(crate) fn front(&self) -> Option<Slot> {
+        some(self.front)
     }
 
-    pub(crate) fn push_front<T: Linked>(&mut self, slots: &mut Slots<T>, slot: Slot) {
-        *slots.get_mut(slot).links_mut() = Links { newer: NONE, older: self.front };
-        match self.front {
-            NONE => self.back = slot,
-            front => slots.get_mut(front).links_mut().newer = slot,
+    /// Links `slot` on the newer side of `older`; without one, as the last of all.
+    pub(crate) fn insert_in_front_of<T: Linked>(&mut self, slots: &mut Slots<T>, slot: Slot, older: Option<Slot>) {
+        let newer = older.map_or(self.back, |older| slots.get(older).links().newer);
+        let older = older.unwrap_or(NONE);
+        *slots.get_mut(slot).links_mut() = Links { newer, older };
+        match newer {
+            NONE => self.front = slot,
+            newer => slots.get_mut(newer).links_mut().older = slot,
         }
-        self.front = slot;
+        match older {
+            NONE => self.back = slot,
+            older => slots.get_mut(older).links_mut().newer = slot,
+        }
         self.len += 1;
     }
 
@@ -68,7 +80,10 @@ impl RecencyList {
 
     /// From the least recently used towards the front.
     pub(crate) fn iter_from_back<'a, T: Linked>(&self, slots: &'a Slots<T>) -> impl Iterator<Item = Slot> + 'a {
-        let next = move |slot: Slot| (slot != NONE).then_some(slot);
-        std::iter::successors(next(self.back), move |slot| next(slots.get(*slot).links().newer))
+        std::iter::successors(some(self.back), move |slot| some(slots.get(*slot).links().newer))
     }
+}
+
+fn some(slot: Slot) -> Option<Slot> {
+    (slot != NONE).then_some(slot)
 }

@@ -79,26 +79,15 @@ impl StrikeTable {
         (self.policy.remaining(strikes), strikes.map_or(0, |strikes| self.policy.reset_after(strikes, now)))
     }
 
-    /// Drops what has expired from the backs of both lists, if the table is full. Call it before [`StrikeTable::find`].
-    pub(crate) fn purge_if_full(&mut self, now: Timestamp) {
-        if self.slots.len() < self.capacity {
-            return;
-        }
-        for list in [LOCKED, COUNTING] {
-            while let Some(slot) = self.lists[list].back().filter(|slot| self.live(Some(*slot), now).is_none()) {
-                self.forget(slot);
-            }
-        }
-    }
-
     /// The wait until `new_keys` find room that is not there, if it is not; `held` are the slots of the running call.
     pub(crate) fn saturated(&self, new_keys: usize, held: &[Slot], now: Timestamp) -> Option<u64> {
-        let held_counting = held.iter().filter(|slot| !self.slots.get(**slot).strikes.is_locked()).count();
+        let held_counting = held.iter().filter(|slot| self.list_of(**slot) == COUNTING).count();
         let evictable = self.lists[COUNTING].len() - held_counting;
         let missing = new_keys.checked_sub(self.capacity - self.slots.len() + evictable)?;
-        // Lockouts stand in the order of their ends, so the missing-th from the back makes the last place.
-        let last = self.lists[LOCKED].iter_from_back(&self.slots).take(missing).last()?;
-        Some(self.policy.reset_after(&self.slots.get(last).strikes, now).max(1))
+        // Lockouts stand in the order of their ends, so the missing-th to end makes the last place.
+        let mut lockouts = self.lists[LOCKED].iter_from_back(&self.slots).filter(|slot| !held.contains(slot));
+        let ends_at = self.policy.ends_at(&self.slots.get(lockouts.nth(missing.checked_sub(1)?)?).strikes);
+        ends_at.checked_sub(now.as_micros()).filter(|wait| *wait > 0)
     }
 
     /// Counts `id` on live strikes or new ones. [`StrikeTable::make_room`] went before.
@@ -120,20 +109,31 @@ impl StrikeTable {
         (slot, outcome)
     }
 
-    /// Evicts the least recently active counting keys that the running call does not hold.
-    pub(crate) fn make_room(&mut self, new_keys: usize, held: &[Slot]) {
+    /// Makes room for new keys without touching the `held` ones: what has expired goes first.
+    pub(crate) fn make_room(&mut self, new_keys: usize, held: &[Slot], now: Timestamp) {
         while self.slots.len() + new_keys > self.capacity {
-            let oldest = self.lists[COUNTING].iter_from_back(&self.slots).find(|slot| !held.contains(slot));
-            let Some(slot) = oldest else { return };
-            self.forget(slot);
-            self.evicted += 1;
+            let [counting, locked] = [0, 1]
+                .map(|list: usize| self.lists[list].iter_from_back(&self.slots).find(|slot| !held.contains(slot)));
+            let has_expired = |slot: &Slot| self.live(Some(*slot), now).is_none();
+            if let Some(expired) = [counting, locked].into_iter().flatten().find(has_expired) {
+                self.forget(expired);
+            } else if let Some(least_recent) = counting {
+                self.forget(least_recent);
+                self.evicted += 1;
+            } else {
+                return;
+            }
         }
     }
 
     /// Mends live strikes from the far future.
     pub(crate) fn heal(&mut self, slot: Option<Slot>, now: Timestamp) {
-        if let Some(slot) = slot {
-            self.policy.heal(&mut self.slots.get_mut(slot).strikes, now);
+        let needs_heal = |slot: &Slot| self.policy.needs_heal(&self.slots.get(*slot).strikes, now);
+        let Some(slot) = slot.filter(needs_heal) else { return };
+        self.policy.heal(&mut self.slots.get_mut(slot).strikes, now);
+        if self.list_of(slot) == LOCKED {
+            self.unlink(slot, LOCKED);
+            self.link(slot);
         }
     }
 
@@ -179,8 +179,17 @@ impl StrikeTable {
         if self.slots.get(slot).strikes.is_locked() { LOCKED } else { COUNTING }
     }
 
+    /// Counting keys stand by recency, lockouts by their ends: the same as long as time does not go back.
     fn link(&mut self, slot: Slot) {
-        self.lists[self.list_of(slot)].push_front(&mut self.slots, slot);
+        let list = self.list_of(slot);
+        let mut at = self.lists[list].front();
+        if list == LOCKED {
+            let end = |slot: Slot| self.policy.ends_at(&self.slots.get(slot).strikes);
+            while let Some(later) = at.filter(|other| end(*other) > end(slot)) {
+                at = self.slots.get(later).links.older();
+            }
+        }
+        self.lists[list].insert_in_front_of(&mut self.slots, slot, at);
     }
 
     fn unlink(&mut self, slot: Slot, list: usize) {

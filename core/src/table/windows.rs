@@ -173,7 +173,7 @@ impl WindowTable {
     pub(crate) fn give_back(&mut self, key: &Digest, group: Group, charge: &Charge, now: Timestamp) {
         let Some(slot) = self.find(key, group) else { return };
         let window = self.slots.get(slot);
-        if window.born != charge.born {
+        if window.born != charge.born || window.full_at().is_past(now) {
             return;
         }
         // Serials are compared, not values: a value can come back, and then restoring would mint budget.
@@ -182,7 +182,7 @@ impl WindowTable {
                 self.gcra(group).give_back(window.full_at(), charge.n, now.since(charge.taken_at), now)
             }
             Restore::Forgotten => None,
-            Restore::To(full_at) => Some(full_at),
+            Restore::To(full_at) => Some(full_at).filter(|full_at| !full_at.is_past(now)),
         };
         match after {
             Some(full_at) => {
@@ -225,34 +225,36 @@ impl WindowTable {
 
     /// The window that goes next, and whether it had expired.
     fn next_to_go(&mut self, held: &[Slot], now: Timestamp) -> Option<(Slot, bool)> {
-        let mut best: Option<(usize, Moment, Slot)> = None;
-        for group in 0..self.groups.len() {
-            let Some(slot) = self.groups[group].queue.first_except(&mut self.slots, held) else { continue };
+        let mut next: Option<(Turn, Slot)> = None;
+        for GroupOfWindows { gcra, queue } in &mut self.groups {
+            let Some(slot) = queue.first_except(&mut self.slots, held) else { continue };
             let window = self.slots.get(slot);
-            if window.full_at().is_past(now) {
-                return Some((slot, true));
-            }
-            let moment = Moment { full_at: window.full_at(), q: self.groups[group].gcra.q(), born: window.born };
-            let len = self.groups[group].queue.len();
-            if best.as_ref().is_none_or(|(largest, first, _)| (len, moment.goes_before(first)) > (*largest, false)) {
-                best = Some((len, moment, slot));
+            let expired = window.full_at().is_past(now);
+            let size = if expired { 0 } else { queue.len() };
+            let turn = Turn { expired, size, full_at: window.full_at(), q: gcra.q(), born: window.born };
+            if next.as_ref().is_none_or(|(best, _)| turn.comes_before(best)) {
+                next = Some((turn, slot));
             }
         }
-        best.map(|(.., slot)| (slot, false))
+        next.map(|(turn, slot)| (slot, turn.expired))
     }
 }
 
-/// A moment of fullness that can be compared with those of other rates.
-struct Moment {
+/// What decides between the first windows of the groups.
+struct Turn {
+    expired: bool,
+    size: usize,
     full_at: FullAt,
     q: u32,
     born: u64,
 }
 
-impl Moment {
-    fn goes_before(&self, other: &Self) -> bool {
-        let scaled = |moment: &Self, q: u32| u64::from(moment.full_at.part) * u64::from(q);
-        let ours = (self.full_at.whole, scaled(self, other.q), self.born);
-        ours < (other.full_at.whole, scaled(other, self.q), other.born)
+impl Turn {
+    /// The expired before the live, then the largest group, the nearest to full, the oldest.
+    fn comes_before(&self, other: &Self) -> bool {
+        // Parts of different rates have different denominators.
+        let part = |turn: &Self, q: u32| u64::from(turn.full_at.part) * u64::from(q);
+        let ours = (other.expired, other.size, self.full_at.whole, part(self, other.q), self.born);
+        ours < (self.expired, self.size, other.full_at.whole, part(other, self.q), other.born)
     }
 }
