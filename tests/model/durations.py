@@ -3,6 +3,7 @@
 Knows nothing of rates. Invariant: nothing is rounded; a duration is a whole number of microseconds or an error.
 """
 
+import math
 import re
 from fractions import Fraction
 
@@ -41,7 +42,12 @@ def parse(text):
         return UNITS[text]
     if not re.fullmatch(r"([0-9]+ *[a-z]+ *)+", text):
         raise Malformed
-    return sum(int(count) * UNITS[unit] for count, unit in re.findall(r"([0-9]+) *([a-z]+)", text))
+    return sum(number(count) * UNITS[unit] for count, unit in re.findall(r"([0-9]+) *([a-z]+)", text))
+
+
+def number(digits):
+    """The number that the digits write; what is longer than any bound counts as 10^20."""
+    return int(digits) if len(digits.lstrip("0")) <= 20 else 10**20
 
 
 def text_of(microseconds):
@@ -59,6 +65,8 @@ class Seconds:
         self.decimal = decimal
 
     def microseconds(self):
+        if not math.isfinite(float(self.decimal)):
+            return None
         exact = Fraction(self.decimal) * SECOND
         return int(exact) if exact.denominator == 1 else None
 
@@ -67,13 +75,13 @@ def duration(what, value):
     """A configured duration in microseconds: a whole number of them, `Seconds` or text."""
     if isinstance(value, str):
         try:
-            number = parse(value)
+            made = parse(value)
         except (Malformed, UnknownUnit):
             raise ConfigError(f"{what} must read like 15m, 1h30m or 200ms, value=`{shown(value)}`") from None
     elif isinstance(value, Seconds):
-        number = value.microseconds()
+        made = value.microseconds()
     else:
-        number = as_whole(value)
-    if number is None or not 1 <= number <= MAX_PERIOD:
+        made = as_whole(value)
+    if made is None or not 1 <= made <= MAX_PERIOD:
         raise ConfigError(f"{what} must be a whole number of microseconds from 1 to {MAX_PERIOD}, value=`{shown(value)}`")
-    return number
+    return made

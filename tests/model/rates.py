@@ -49,7 +49,7 @@ def parse_one(piece):
     halves = [half.strip() for half in piece.split("/")]
     if len(halves) != 2 or "" in halves:
         raise ConfigError(f"rate must read count/period such as 5/1m, rate=`{shown}`")
-    if not re.fullmatch("[0-9]+", halves[0]) or not 1 <= int(halves[0]) <= MAX_COUNT:
+    if not re.fullmatch("[0-9]+", halves[0]) or not 1 <= durations.number(halves[0]) <= MAX_COUNT:
         raise ConfigError(f"rate count must be a whole number from 1 to {MAX_COUNT}, rate=`{shown}`")
     try:
         period = durations.parse(halves[1])
