@@ -65,7 +65,9 @@ impl Answer {
     }
 
     /// Finish, as a coroutine's `send` does.
-    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (value, /))]
+    fn send(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _nothing_waits_for_it = value;
         Err(self.finish())
     }
 

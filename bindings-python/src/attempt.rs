@@ -13,7 +13,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::clock::Clock;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
-use crate::key::{Key, read_keys};
+use crate::key::{Key, with_keys};
 use crate::refused::Answer;
 use crate::rule::read_names;
 
@@ -114,16 +114,17 @@ impl Attempt {
     /// ------
     /// ConfigError
     ///     As in `Limiter.allow`.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn extend(
         &self,
         py: Python<'_>,
-        keys: &Bound<'_, PyTuple>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        Ok(self.inner.extend(&read_keys(keys)?, cost, now)?.into())
+        with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)?.into()))
     }
 
     /// Say whether the attempt holds `key`.

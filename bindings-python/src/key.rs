@@ -85,17 +85,29 @@ pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> A
     Ok(Key { inner: with_address(address, |address| rule.ip_key(address))? })
 }
 
-/// The keys of a call, in call order.
-pub(crate) fn read_keys(keys: &Bound<'_, PyTuple>) -> Answer<Vec<doorkeep::Key>> {
-    let mut read = Vec::with_capacity(keys.len());
-    for key in keys.iter() {
-        read.push(key.cast::<Key>().map_err(not_a_key)?.get().inner.clone());
+/// Calls with the keys of a Python call, in call order. A single one is borrowed where it is.
+pub(crate) fn with_keys<T>(
+    first: Given<'_, '_>,
+    rest: &Bound<'_, PyTuple>,
+    call: impl FnOnce(&[doorkeep::Key]) -> Answer<T>,
+) -> Answer<T> {
+    let Some(first) = first else {
+        // Nothing came, or None did: the core refuses a call without keys, and None among others is no key.
+        return if rest.is_empty() { call(&[]) } else { Err(not_a_key().into()) };
+    };
+    let first = &first.cast::<Key>().map_err(|_| not_a_key())?.get().inner;
+    if rest.is_empty() {
+        return call(std::slice::from_ref(first));
     }
-    Ok(read)
+    let mut keys = Vec::with_capacity(rest.len() + 1);
+    keys.push(first.clone());
+    for key in rest.iter() {
+        keys.push(key.cast::<Key>().map_err(|_| not_a_key())?.get().inner.clone());
+    }
+    call(&keys)
 }
 
-pub(crate) fn not_a_key(error: pyo3::CastError<'_, '_>) -> PyErr {
-    drop(error);
+fn not_a_key() -> PyErr {
     PyTypeError::new_err("a call takes keys made by a rule: rule.key(...) or rule.ip_key(...)")
 }
 

@@ -1,6 +1,7 @@
 //! The limiter of several keys a call.
 //!
-//! Conversions only. Invariant: no call with one plain key allocates more than its answer.
+//! Conversions only. Keys arrive as a first and the rest, since Python makes a tuple of the rest at every call: a call
+//! with one key then allocates nothing but its answer.
 
 use doorkeep::input;
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
-use crate::key::{Key, not_a_key, read_keys};
+use crate::key::with_keys;
 use crate::options::check_store;
 use crate::refused::Answer;
 use crate::stats;
@@ -116,31 +117,33 @@ impl Limiter {
     /// ------
     /// ConfigError
     ///     The cost, `now` or the number of keys is out of its bounds, or rules of one name differ. Nothing was counted.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn allow(
         &self,
         py: Python<'_>,
-        keys: &Bound<'_, PyTuple>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        with_keys(keys, |keys| Ok(self.inner.allow(keys, cost, now)?.into()))
+        with_keys(first, rest, |keys| Ok(self.inner.allow(keys, cost, now)?.into()))
     }
 
     /// Say what `allow` would answer, without counting.
     ///
     /// `remaining` and `reset_after` are told as they stand, and `engaged` is empty.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn peek(
         &self,
         py: Python<'_>,
-        keys: &Bound<'_, PyTuple>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        with_keys(keys, |keys| Ok(self.inner.peek(keys, cost, now)?.into()))
+        with_keys(first, rest, |keys| Ok(self.inner.peek(keys, cost, now)?.into()))
     }
 
     /// Forget `keys` altogether: an administrator's act.
@@ -152,9 +155,9 @@ impl Limiter {
     /// -------
     /// bool
     ///     Whether they are forgotten: always true in memory.
-    #[pyo3(signature = (*keys))]
-    pub(crate) fn reset(&self, keys: &Bound<'_, PyTuple>) -> Answer<bool> {
-        with_keys(keys, |keys| Ok(self.inner.reset(keys)?))
+    #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
+    pub(crate) fn reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer<bool> {
+        with_keys(first, rest, |keys| Ok(self.inner.reset(keys)?))
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known.
@@ -180,20 +183,21 @@ impl Limiter {
     /// ConfigError
     ///     As in `allow`.
     #[pyo3(
-        signature = (*keys, cost=None, now=None, count_on=None),
+        signature = (first=None, /, *rest, cost=None, now=None, count_on=None),
         text_signature = "($self, *keys, cost=1, now=None, count_on=())"
     )]
     pub(crate) fn attempt(
         &self,
         py: Python<'_>,
-        keys: &Bound<'_, PyTuple>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
         count_on: Given<'_, '_>,
     ) -> Answer<Attempt> {
         let count_on = CountOn::read(count_on)?;
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        let inner = with_keys(keys, |keys| Ok(self.inner.attempt(keys, cost, now)?))?;
+        let inner = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)?))?;
         Ok(Attempt::new(inner, self.clock.clone_ref(py), count_on))
     }
 
@@ -214,14 +218,4 @@ impl Limiter {
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)
     }
-}
-
-/// Calls with the keys of a Python call; a single one is borrowed where it is.
-pub(crate) fn with_keys<T>(keys: &Bound<'_, PyTuple>, call: impl FnOnce(&[doorkeep::Key]) -> Answer<T>) -> Answer<T> {
-    if keys.len() != 1 {
-        return call(&read_keys(keys)?);
-    }
-    let only = keys.get_item(0)?;
-    let key = only.cast::<Key>().map_err(not_a_key)?;
-    call(std::slice::from_ref(&key.get().inner))
 }

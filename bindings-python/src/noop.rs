@@ -8,24 +8,28 @@ use pyo3::prelude::*;
 use crate::decision::Decision;
 use crate::outcome;
 
-/// Takes a text and gives a cached enum member.
-#[pyfunction]
-pub(crate) fn _noop_enum(py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
-    let outcome = if key.is_empty() { Outcome::Denied } else { Outcome::Allowed };
-    outcome::member(py, outcome)
-}
+/// Stands in the native module as `_noop_limiter`.
+#[pyclass(name = "_NoopLimiter", module = "doorkeep._native", frozen)]
+pub(crate) struct NoopLimiter;
 
-/// Takes an object and gives a new one.
-#[pyfunction]
-pub(crate) fn _noop_object(key: &Bound<'_, PyAny>) -> Decision {
-    Decision::from(doorkeep::Decision {
-        outcome: if key.is_none() { Outcome::Denied } else { Outcome::Allowed },
-        reason: None,
-        rule: None,
-        retry_after: Some(Duration::ZERO),
-        remaining: 0,
-        reset_after: Duration::ZERO,
-        degraded: false,
-        engaged: Vec::new(),
-    })
+#[pymethods]
+impl NoopLimiter {
+    /// Take a text and give a cached enum member.
+    fn attempt(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
+        outcome::member(py, if key.is_empty() { Outcome::Denied } else { Outcome::Allowed })
+    }
+
+    /// Take an object and give a new one.
+    fn allow(&self, key: &Bound<'_, PyAny>) -> Decision {
+        Decision::from(doorkeep::Decision {
+            outcome: if key.is_none() { Outcome::Denied } else { Outcome::Allowed },
+            reason: None,
+            rule: None,
+            retry_after: Some(Duration::ZERO),
+            remaining: 0,
+            reset_after: Duration::ZERO,
+            degraded: false,
+            engaged: Vec::new(),
+        })
+    }
 }

@@ -24,8 +24,8 @@ passwords by exceptions of its own names them in ``count_on``.
 Does no arithmetic and reads no clock. Invariant: a denial's bytes depend on nothing but the wait.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
@@ -82,7 +82,7 @@ def guard(
     """
     counted = _classes(count_on)
 
-    async def counting(connection: HTTPConnection, named: Any = Depends(keys)) -> AsyncIterator[Any]:
+    async def counting(connection: HTTPConnection, named: Annotated[Any, Depends(keys)]) -> AsyncIterator[Any]:
         attempts = _attempts_of(connection)
         if limiter in attempts:
             entry = attempts[limiter]
@@ -102,7 +102,7 @@ def guard(
 
     # With scope="function" the exit comes before the response is sent, so that a client which breaks the connection
     # while it is sent cannot have its guess given back.
-    async def attempt(counted: Any = Depends(counting, scope="function")) -> Any:
+    async def attempt(counted: Annotated[Any, Depends(counting, scope="function")]) -> Any:
         return counted
 
     return attempt

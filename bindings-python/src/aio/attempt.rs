@@ -67,9 +67,16 @@ impl AioAttempt {
     }
 
     /// Count further keys under the same attempt. As `doorkeep.Attempt.extend`, awaitable.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
-    fn extend(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.Attempt.extend", self.inner.extend(py, keys, cost, now))
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn extend(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::new(py, "aio.Attempt.extend", self.inner.extend(py, first, rest, cost, now))
     }
 
     /// Say whether the attempt holds `key`.

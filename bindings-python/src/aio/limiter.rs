@@ -49,39 +49,54 @@ impl AioLimiter {
     }
 
     /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.allow`, awaitable.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
-    fn allow(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.Limiter.allow", self.inner.allow(py, keys, cost, now))
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn allow(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::new(py, "aio.Limiter.allow", self.inner.allow(py, first, rest, cost, now))
     }
 
     /// Say what `allow` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
-    #[pyo3(signature = (*keys, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
-    fn peek(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>, cost: Given<'_, '_>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.Limiter.peek", self.inner.peek(py, keys, cost, now))
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn peek(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::new(py, "aio.Limiter.peek", self.inner.peek(py, first, rest, cost, now))
     }
 
     /// Forget `keys` altogether: an administrator's act. As `doorkeep.Limiter.reset`, awaitable.
-    #[pyo3(signature = (*keys))]
-    fn reset(&self, py: Python<'_>, keys: &Bound<'_, PyTuple>) -> Answer {
-        Answer::new(py, "aio.Limiter.reset", self.inner.reset(keys))
+    #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
+    fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer {
+        Answer::new(py, "aio.Limiter.reset", self.inner.reset(first, rest))
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known. As `doorkeep.Limiter.attempt`.
     ///
     /// Await it for the `Attempt`, or enter it with `async with`, which raises when it is denied.
     #[pyo3(
-        signature = (*keys, cost=None, now=None, count_on=None),
+        signature = (first=None, /, *rest, cost=None, now=None, count_on=None),
         text_signature = "($self, *keys, cost=1, now=None, count_on=())"
     )]
     fn attempt(
         &self,
         py: Python<'_>,
-        keys: &Bound<'_, PyTuple>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
         count_on: Given<'_, '_>,
     ) -> PyResult<Py<PendingAttempt>> {
-        Py::new(py, PendingAttempt::new(py, self.inner.attempt(py, keys, cost, now, count_on)))
+        Py::new(py, PendingAttempt::new(py, self.inner.attempt(py, first, rest, cost, now, count_on)))
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
