@@ -4,9 +4,9 @@ import { native } from './native.js'
 import type { Duration } from './options.js'
 
 /** Reading the time is calling it. */
-// biome-ignore lint/style/useShorthandFunctionType: an interface, so that it merges with the class
 export interface ManualClock {
   /** The time in milliseconds since the Unix epoch. */
+  // biome-ignore lint/style/useShorthandFunctionType: only an interface merges with the class
   (): number
 }
 

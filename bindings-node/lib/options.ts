@@ -6,6 +6,7 @@
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { native } from './native.js'
+import { NOW_BY_ARGUMENT, NOW_BY_CLOCK, numbers, Place } from './slots.js'
 
 /** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
 export type Duration = number | string
@@ -62,11 +63,16 @@ export function common({ store, onError, clock }: CommonOptions): Clock | undefi
   return clock
 }
 
-/** The moment of a call, from its options or the limiter's clock; undefined leaves it to the core's. */
+/**
+ * The moment of the next native call, from its options or the limiter's clock. Lies in the slots after this; what is
+ * given back is the argument to pass, for the core to refuse when it is no moment.
+ */
 export function moment(at: At, clock: Clock | undefined): unknown {
-  if (at === undefined) return clock?.()
-  const now = typeof at === 'object' ? known(at, AT).now : at
-  return now ?? clock?.()
+  const given: unknown = typeof at === 'object' && at !== null ? known(at, AT).now : at
+  const now = given ?? clock?.()
+  numbers[Place.Now] =
+    now === undefined || now === null ? NOW_BY_CLOCK : typeof now === 'number' && now >= 0 ? now : NOW_BY_ARGUMENT
+  return now
 }
 
 /** The cost and the moment of a call over keys are read through this, so that unknown names are refused first. */

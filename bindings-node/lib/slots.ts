@@ -23,7 +23,13 @@ export const Place = {
   ResetAfter: 6,
   Degraded: 7,
   Engaged: 8,
+  Now: 9,
 } as const
+
+/** In the place of a moment: none was given, the core's clock tells. */
+export const NOW_BY_CLOCK = -1
+/** In the place of a moment: something was given that may be none; it is an argument of the call. */
+export const NOW_BY_ARGUMENT = -2
 
 export const numbers = new Float64Array(native.memory, 0, NUMBERS)
 export const words = new Uint32Array(native.memory, NUMBERS * Float64Array.BYTES_PER_ELEMENT, KEYS * KEY_WORDS)

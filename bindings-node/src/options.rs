@@ -13,7 +13,7 @@ pub(crate) fn span(call: &Call<'_, ()>) -> Answer {
 
 /// A moment as microseconds.
 pub(crate) fn now(call: &Call<'_, ()>) -> Answer {
-    number(call.env, call.now(0)?.as_micros() as f64)
+    number(call.env, call.moment(0)?.as_micros() as f64)
 }
 
 /// Accepts a mode for store failures, or none.

@@ -38,7 +38,14 @@ pub(crate) enum Place {
     Degraded = 7,
     /// Bit i: the rule of key i engaged its lockout.
     Engaged = 8,
+    /// From JavaScript: the moment of the call in milliseconds, or one of the two below.
+    Now = 9,
 }
+
+/// In the place of a moment: none was given, the core's clock tells.
+pub(crate) const NOW_BY_CLOCK: f64 = -1.0;
+/// In the place of a moment: something was given that may be none; it is an argument of the call.
+pub(crate) const NOW_BY_ARGUMENT: f64 = -2.0;
 
 /// The shared memory, seen from Rust.
 #[derive(Clone, Copy)]
@@ -63,6 +70,11 @@ impl Slots {
     pub(crate) fn put(self, place: Place, value: f64) {
         // SAFETY: every place lies below NUMBERS, and the buffer lives (see `new`).
         unsafe { self.numbers.add(place as usize).write(value) }
+    }
+
+    pub(crate) fn get(self, place: Place) -> f64 {
+        // SAFETY: as for `put`.
+        unsafe { self.numbers.add(place as usize).read() }
     }
 
     /// The words of the key at `index`, which is below `KEYS`.

@@ -12,7 +12,7 @@ use napi::sys;
 use crate::call::{Call, check};
 use crate::failure::Failure;
 
-const INLINE: usize = 256;
+const INLINE: usize = 128;
 
 impl<T> Call<'_, T> {
     /// Hands the bytes of the text at `index` to `take`; none when that argument is not a text.
@@ -44,13 +44,17 @@ pub(crate) fn with_text<R>(
     }
     // SAFETY: the engine wrote `length` units.
     let units = unsafe { std::slice::from_raw_parts(units.as_ptr().cast::<u16>(), length) };
-    let mut bytes = [0_u8; INLINE];
+    let mut bytes = [MaybeUninit::<u8>::uninit(); INLINE];
     let mut seen = 0;
     for (byte, unit) in bytes.iter_mut().zip(units) {
         seen |= unit;
-        *byte = unit.to_le_bytes()[0];
+        byte.write(unit.to_le_bytes()[0]);
     }
-    if seen < 0x80 { Ok(Some(take(&bytes[..length]))) } else { Ok(Some(take(&input::wtf8(units)))) }
+    if seen >= 0x80 {
+        return Ok(Some(take(&input::wtf8(units))));
+    }
+    // SAFETY: the loop wrote one byte for each of the `length` units.
+    Ok(Some(take(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<u8>(), length) })))
 }
 
 #[cold]

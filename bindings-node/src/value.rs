@@ -8,6 +8,7 @@ use napi::sys;
 
 use crate::call::{Call, check};
 use crate::failure::Failure;
+use crate::slots::{NOW_BY_ARGUMENT, NOW_BY_CLOCK, Place};
 use crate::text::with_text;
 
 /// What a plain number means as a duration or as `now`.
@@ -112,22 +113,29 @@ impl<T> Call<'_, T> {
         Ok(Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) }.to_vec()))
     }
 
-    /// The moment at `index`, or the clock's when none is given.
+    /// The moment of the call. A good one lies in the slots, which is cheaper than an argument; one to be refused is the
+    /// argument at `index`.
     #[inline]
     pub(crate) fn now(&self, index: usize) -> Result<Timestamp, Failure> {
-        match self.double(index) {
-            Some(number) => Ok(input::now(whole_or_float(number), UNIT)?),
-            None => Ok(input::now(self.given(index)?.value(), UNIT)?),
-        }
+        let now = self.realm.slots.get(Place::Now);
+        let given = match now {
+            NOW_BY_ARGUMENT => return self.moment(index),
+            NOW_BY_CLOCK => Value::Missing,
+            _ => Value::Float(now),
+        };
+        Ok(input::now(given, UNIT)?)
+    }
+
+    /// The moment in the argument at `index`.
+    #[cold]
+    pub(crate) fn moment(&self, index: usize) -> Result<Timestamp, Failure> {
+        Ok(input::now(self.given(index)?.value(), UNIT)?)
     }
 
     /// The cost at `index`.
     #[inline]
     pub(crate) fn cost(&self, index: usize) -> Result<u32, Failure> {
-        match self.double(index) {
-            Some(number) => Ok(input::cost(whole_or_float(number))?),
-            None => Ok(input::cost(self.given(index)?.value())?),
-        }
+        Ok(input::cost(self.given(index)?.value())?)
     }
 
     /// A number that TypeScript made itself.
@@ -136,13 +144,6 @@ impl<T> Call<'_, T> {
         // SAFETY: `number` is a place for one number.
         check(unsafe { sys::napi_get_value_uint32(self.env, self.arguments[index], &mut number) })?;
         Ok(number)
-    }
-
-    fn double(&self, index: usize) -> Option<f64> {
-        let mut number = 0.0;
-        // SAFETY: `number` is a place for one number; a value of another type fails with a status.
-        let status = unsafe { sys::napi_get_value_double(self.env, self.arguments[index], &mut number) };
-        (status == sys::Status::napi_ok).then_some(number)
     }
 }
 
