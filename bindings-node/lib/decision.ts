@@ -1,5 +1,5 @@
 /** The whole answer of a limiter, read from the slots. */
-import { numbers, Place } from './slots.js'
+import { ENGAGED, numbers, Place } from './slots.js'
 
 /** What became of an attempt. Numbers, so that a denial is falsy. */
 export const Outcome = {
@@ -65,17 +65,12 @@ export class Decision {
     this.resetAfterMs = numbers[Place.ResetAfter] / 1000
     this.degraded = numbers[Place.Degraded] === 1
     const engaged = numbers[Place.Engaged]
-    this.engaged = engaged === 0 ? NONE : Object.freeze(positions(engaged).map(ruleAt))
+    this.engaged =
+      engaged === 0 ? NONE : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), ruleAt))
   }
 }
 
 /** A duration in microseconds as milliseconds; -1 stands for none. */
 export function milliseconds(micros: number): number | null {
   return micros < 0 ? null : micros / 1000
-}
-
-function positions(bits: number): number[] {
-  const found: number[] = []
-  for (let position = 0; bits >> position !== 0; position += 1) if ((bits >> position) & 1) found.push(position)
-  return found
 }

@@ -10,7 +10,9 @@ export const KEYS = 16
 /** Words of one key: rule, four of digest, flags. */
 export const KEY_WORDS = 6
 
-const NUMBERS = 16
+/** Where the list of the rules that engaged a lockout begins. */
+export const ENGAGED = 16
+const NUMBERS = ENGAGED + KEYS
 
 /** Where the numbers of an answer lie. */
 export const Place = {

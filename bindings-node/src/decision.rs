@@ -17,8 +17,10 @@ pub(crate) fn write(slots: Slots, decision: &Decision, position: impl Fn(&str) -
     slots.put(Place::Remaining, f64::from(decision.remaining));
     slots.put(Place::ResetAfter, micros(decision.reset_after));
     slots.put(Place::Degraded, f64::from(u8::from(decision.degraded)));
-    let engaged = decision.engaged.iter().filter_map(|name| position(name)).fold(0_u32, |bits, at| bits | 1 << at);
-    slots.put(Place::Engaged, f64::from(engaged));
+    slots.put(Place::Engaged, as_number(decision.engaged.len()));
+    for (index, name) in decision.engaged.iter().enumerate() {
+        slots.put_engaged(index, place(name));
+    }
 }
 
 /// The decision of a limiter that has one key and one rule.

@@ -17,7 +17,7 @@ pub(crate) const KEYS: usize = 16;
 /// Words of one key: rule, four of digest, flags.
 pub(crate) const KEY_WORDS: usize = 6;
 
-const NUMBERS: usize = 16;
+const NUMBERS: usize = 16 + KEYS;
 const BYTES: usize = NUMBERS * size_of::<f64>() + KEYS * KEY_WORDS * size_of::<u32>();
 
 /// Where an answer's numbers lie.
@@ -36,7 +36,7 @@ pub(crate) enum Place {
     /// Microseconds.
     ResetAfter = 6,
     Degraded = 7,
-    /// Bit i: the rule of key i engaged its lockout.
+    /// How many rules engaged their lockout; `put_engaged` says which.
     Engaged = 8,
     /// From JavaScript: the moment of the call in milliseconds, or one of the two below.
     Now = 9,
@@ -70,6 +70,13 @@ impl Slots {
     pub(crate) fn put(self, place: Place, value: f64) {
         // SAFETY: every place lies below NUMBERS, and the buffer lives (see `new`).
         unsafe { self.numbers.add(place as usize).write(value) }
+    }
+
+    /// Names the rule that engaged its lockout as number `index` by the position of its key in the call.
+    pub(crate) fn put_engaged(self, index: usize, position: f64) {
+        assert!(index < KEYS, "a call has no more rules than keys");
+        // SAFETY: the list fills the numbers from place 16 on.
+        unsafe { self.numbers.add(16 + index).write(position) }
     }
 
     pub(crate) fn get(self, place: Place) -> f64 {
