@@ -64,7 +64,9 @@ class FixedWindow:
 
         def eviction_order(key):
             opened = self.entries[key]
-            return not self.elapsed(opened, now), opened.count >= self.limit, opened.start, opened.order
+            if self.elapsed(opened, now):
+                return 0, opened.start, opened.order
+            return 2 if opened.count >= self.limit else 1, opened.start, opened.order
 
         key = min(self.entries, key=eviction_order)
         if not self.elapsed(self.entries[key], now):

@@ -129,12 +129,15 @@ class Strikes:
             self.drop_one(named, now)
 
     def drop_one(self, named, now):
-        others = sorted((entry.activity, key) for key, entry in self.entries.items() if key not in named)
-        counting = [key for _, key in others if not self.entries[key].locked]
-        ended = [key for _, key in others if self.entries[key].locked and self.expired(self.entries[key], now)]
-        if ended and not (counting and self.expired(self.entries[counting[0]], now)):
-            del self.entries[ended[0]]
-            return
-        if not self.expired(self.entries[counting[0]], now):
+        """The least recently active counting key if it expired, else a lockout that ended, else that counting key."""
+        others = {key: entry for key, entry in self.entries.items() if key not in named}
+        counting = [key for key, entry in others.items() if not entry.locked]
+        ended = [key for key, entry in others.items() if entry.locked and self.expired(entry, now)]
+        oldest = min(counting, key=lambda key: others[key].activity, default=None)
+        if oldest is not None and self.expired(others[oldest], now):
+            del self.entries[oldest]
+        elif ended:
+            del self.entries[min(ended, key=lambda key: (others[key].last, others[key].activity))]
+        else:
             self.evicted += 1
-        del self.entries[counting[0]]
+            del self.entries[oldest]
