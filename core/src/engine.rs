@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::id::AttemptId;
 use crate::key::{Digest, Key};
 use crate::policy::strikes::Verdict;
+use crate::registry;
 use crate::store::memory::{Locked, Memory, RuleState, Rules};
 use crate::table::{self, Checked, Group, Slot};
 use crate::time::Timestamp;
@@ -64,7 +65,7 @@ pub(crate) fn decide(
         run.finish(&keys, taken)
     };
     if !call.peek && call.cost > 0 {
-        count(&rules, &positions, &decision);
+        registry::count(positions.iter().map(|position| &**rules.get(*position)), &decision);
     }
     Ok(decision)
 }
@@ -91,7 +92,7 @@ pub(crate) fn check_count(keys: &[Key]) -> Result<(), Error> {
 
 /// A call that can never find room is a mistake in the configuration, not a denial.
 fn check_capacity(memory: &Memory, rules: &Rules, positions: &[usize]) -> Result<(), Error> {
-    let windows: usize = positions.iter().map(|position| rules.get(*position).groups().len()).sum();
+    let windows: usize = positions.iter().map(|position| rules.get(*position).state.groups().len()).sum();
     let strikes = positions
         .iter()
         .filter(|position| matches!(rules.get(**position).state, RuleState::Strikes(_)))
@@ -102,19 +103,6 @@ fn check_capacity(memory: &Memory, rules: &Rules, positions: &[usize]) -> Result
         return Ok(());
     }
     Err(Error::config(format!("a call needs more windows than the capacity, windows={needed}, capacity={capacity}")))
-}
-
-fn count(rules: &Rules, positions: &[usize], decision: &Decision) {
-    for (i, position) in positions.iter().enumerate() {
-        let registered = rules.get(*position);
-        match (decision.reason, &decision.rule) {
-            (None, _) if !positions[..i].contains(position) => registered.counters.allowed(),
-            (Some(reason), Some(rule)) if **rule == *registered.rule.name() => {
-                return registered.counters.denied(reason);
-            }
-            _ => {}
-        }
-    }
 }
 
 struct Run<'a, 't, 'm> {
@@ -133,7 +121,7 @@ impl<'a> Run<'a, '_, '_> {
             match registered.state {
                 RuleState::Windows { .. } => {
                     let table = self.tables.windows_at(memory.shards.index_of(&key.digest()));
-                    for group in registered.groups() {
+                    for group in registered.state.groups() {
                         let check = self.test_window(rule, at, table, key.digest(), group);
                         self.checks.push(check);
                     }

@@ -48,6 +48,7 @@ mod limits;
 mod period_text;
 mod policy;
 mod rate;
+mod registry;
 mod rule;
 mod stats;
 mod store;

@@ -8,9 +8,9 @@ use crate::time::Period;
 const UNITS: [(&[&str], u64); 7] = [
     (&["us", "microsecond", "microseconds"], 1),
     (&["ms", "millisecond", "milliseconds"], 1_000),
-    (&["s", "sec", "second", "seconds"], 1_000_000),
-    (&["m", "min", "minute", "minutes"], 60_000_000),
-    (&["h", "hr", "hour", "hours"], 3_600_000_000),
+    (&["s", "sec", "secs", "second", "seconds"], 1_000_000),
+    (&["m", "min", "mins", "minute", "minutes"], 60_000_000),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600_000_000),
     (&["d", "day", "days"], 86_400_000_000),
     (&["w", "week", "weeks"], 604_800_000_000),
 ];
@@ -28,6 +28,25 @@ pub(crate) enum NotAPeriod {
 
 /// Reads `15m`, `1h30m`, `2 hours` or a bare unit (`m` is `1m`), in any case, with spaces.
 pub(crate) fn read(text: &str) -> Result<Period, NotAPeriod> {
+    read_parts(text).map_err(|reason| {
+        // A word that is no unit explains more than the shape that it breaks.
+        let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+        if words.any(|word| scale_of(word).is_err()) { NotAPeriod::Unit } else { reason }
+    })
+}
+
+/// Prints one integer in the largest of d h m s ms us that divides the period.
+pub(crate) fn print(period: Period) -> String {
+    let micros = period.as_micros();
+    let (name, scale) = [5, 4, 3, 2, 1, 0]
+        .map(|i| (UNITS[i].0[0], UNITS[i].1))
+        .into_iter()
+        .find(|(_, scale)| micros.is_multiple_of(*scale))
+        .expect("1 µs divides every period");
+    format!("{}{name}", micros / scale)
+}
+
+fn read_parts(text: &str) -> Result<Period, NotAPeriod> {
     let mut rest = text.trim();
     let mut total = 0_u64;
     let mut first = true;
@@ -43,17 +62,6 @@ pub(crate) fn read(text: &str) -> Result<Period, NotAPeriod> {
         first = false;
     }
     Period::from_micros(total).ok_or(NotAPeriod::Bounds)
-}
-
-/// Prints one integer in the largest of d h m s ms us that divides the period.
-pub(crate) fn print(period: Period) -> String {
-    let micros = period.as_micros();
-    let (name, scale) = [5, 4, 3, 2, 1, 0]
-        .map(|i| (UNITS[i].0[0], UNITS[i].1))
-        .into_iter()
-        .find(|(_, scale)| micros.is_multiple_of(*scale))
-        .expect("1 µs divides every period");
-    format!("{}{name}", micros / scale)
 }
 
 /// Splits off one number and unit: `(number or none, unit, rest)`.

@@ -70,11 +70,11 @@ impl Rate {
         let shape = || Error::config(format!("rate must read count/period such as 5/1m, rate=`{}`", shown(piece)));
         let (count, period) = piece.split_once('/').ok_or_else(shape)?;
         let (count, period) = (count.trim(), period.trim());
-        let digits = count.strip_prefix('-').unwrap_or(count);
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) || period.is_empty() {
+        if count.is_empty() || period.is_empty() {
             return Err(shape());
         }
-        let count = count.parse().ok().filter(|count| (1..=MAX_COUNT).contains(count));
+        let is_number = count.bytes().all(|b| b.is_ascii_digit());
+        let count = count.parse().ok().filter(|count| is_number && (1..=MAX_COUNT).contains(count));
         let count = count.ok_or_else(|| count_out_of_range("rate", &shown(piece)))?;
         let period = period_text::read(period).map_err(|reason| match reason {
             NotAPeriod::Shape => shape(),

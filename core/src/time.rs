@@ -68,9 +68,11 @@ impl Period {
 
     /// A duration as a period; never rounded, since a lockout shorter than the one written is a hole.
     pub(crate) fn from_duration(what: &str, duration: Duration) -> Result<Self, Error> {
+        let micros = duration.as_micros();
         let whole = duration.subsec_nanos().is_multiple_of(1000);
-        let period = whole.then(|| u64::try_from(duration.as_micros()).ok()).flatten().and_then(Self::from_micros);
-        period.ok_or_else(|| Self::out_of_range(what, &format!("{duration:?}")))
+        let period = u64::try_from(micros).ok().filter(|_| whole).and_then(Self::from_micros);
+        period
+            .ok_or_else(|| Self::out_of_range(what, &if whole { micros.to_string() } else { format!("{duration:?}") }))
     }
 
     pub(crate) fn as_micros(self) -> u64 {

@@ -43,14 +43,16 @@ pub struct Attempt {
 
 struct State {
     decision: Decision,
+    keys: Vec<Key>,
     taken: Vec<Taken>,
     is_open: bool,
 }
 
 impl Attempt {
-    pub(crate) fn new(limiter: Limiter, decision: Decision, taken: Vec<Taken>) -> Self {
+    pub(crate) fn new(limiter: Limiter, keys: &[Key], decision: Decision, taken: Vec<Taken>) -> Self {
         let is_open = decision.allowed();
-        Self { limiter, state: Mutex::new(State { decision, taken, is_open }) }
+        let keys = if is_open { keys.to_vec() } else { Vec::new() };
+        Self { limiter, state: Mutex::new(State { decision, keys, taken, is_open }) }
     }
 
     /// The decision that the attempt was made with.
@@ -64,10 +66,10 @@ impl Attempt {
         self.state.lock().decision.allowed()
     }
 
-    /// Whether this attempt is counted on a key.
+    /// Whether a key is one of this attempt's.
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
-        self.state.lock().taken.iter().any(|taken| taken.key.counts_as(key))
+        self.state.lock().holds(key)
     }
 
     /// Counts further keys under the same attempt; keys that it already holds are not counted again.
@@ -80,13 +82,15 @@ impl Attempt {
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
         engine::check_count(keys)?;
-        let is_new = |key: &&Key| !state.taken.iter().any(|taken| taken.key.counts_as(key));
-        let new: Vec<Key> = keys.iter().filter(is_new).cloned().collect();
+        let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
         if new.is_empty() || !state.decision.allowed() {
             return Ok(state.decision.clone());
         }
         let (decision, taken) = self.limiter.reserve(&new, cost, now)?;
-        state.taken.extend(taken);
+        if decision.allowed() {
+            state.keys.extend(new);
+            state.taken.extend(taken);
+        }
         Ok(decision)
     }
 
@@ -100,14 +104,15 @@ impl Attempt {
         if !state.is_open {
             return Ok(false);
         }
-        check(settlement, &state.taken)?;
-        let of = |rules: &'_ [&'_ str], taken: &&Taken| rules.contains(&taken.key.rule().name());
-        let forgiven = |taken: &&Taken| of(settlement.forgive, taken) || of(settlement.forgive_address, taken);
-        let mut keys: Vec<&Key> = state.taken.iter().filter(forgiven).map(|taken| &taken.key).collect();
-        // The rates of one key stand in a row.
-        keys.dedup_by(|a, b| a.counts_as(b));
-        self.limiter.forget(&keys)?;
-        self.limiter.give_back(state.taken.iter().filter(|taken| of(settlement.give_back, taken)), now);
+        check(settlement, &state.keys)?;
+        let is_forgiven = |key: &&Key| {
+            let rule = key.rule().name();
+            settlement.forgive.contains(&rule) || settlement.forgive_address.contains(&rule)
+        };
+        let forgiven: Vec<&Key> = state.keys.iter().filter(is_forgiven).collect();
+        self.limiter.forget(&forgiven)?;
+        let given_back = state.taken.iter().filter(|taken| settlement.give_back.contains(&taken.key.rule().name()));
+        self.limiter.give_back(given_back, now);
         state.is_open = false;
         Ok(true)
     }
@@ -122,10 +127,17 @@ impl Attempt {
     }
 }
 
-fn check(settlement: &Settlement<'_>, taken: &[Taken]) -> Result<(), Error> {
+impl State {
+    fn holds(&self, key: &Key) -> bool {
+        self.keys.iter().any(|held| held.counts_as(key))
+    }
+}
+
+pub(crate) fn check(settlement: &Settlement<'_>, keys: &[Key]) -> Result<(), Error> {
     let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
     for (list, rule) in lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule))) {
-        if !taken.iter().any(|taken| taken.key.rule().name() == *rule) {
+        let mut of_rule = keys.iter().filter(|key| key.rule().name() == *rule).peekable();
+        if of_rule.peek().is_none() {
             let shown: String = rule.chars().take(64).collect();
             return Err(Error::config(format!("the attempt holds no such rule, rule=`{shown}`")));
         }
@@ -134,8 +146,7 @@ fn check(settlement: &Settlement<'_>, taken: &[Taken]) -> Result<(), Error> {
                 "a rule stands in more than one of forgive, give_back and forgive_address, rule=`{rule}`"
             )));
         }
-        let by_address = |taken: &Taken| taken.key.rule().name() == *rule && taken.key.is_address();
-        if list == 0 && taken.iter().any(by_address) {
+        if list == 0 && of_rule.any(Key::is_address) {
             return Err(Error::config(format!(
                 "the rule is keyed by an address, name it in forgive_address to forgive it, rule=`{rule}`"
             )));

@@ -74,7 +74,7 @@ impl Limiter {
     /// As for [`Limiter::allow`].
     pub fn attempt(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Attempt, Error> {
         let (decision, taken) = self.reserve(keys, cost, now)?;
-        Ok(Attempt::new(self.clone(), decision, taken))
+        Ok(Attempt::new(self.clone(), keys, decision, taken))
     }
 
     /// Forgets these keys: an administrator's act. Always true: memory does not fail.
@@ -121,7 +121,7 @@ impl Limiter {
                 RuleState::Strikes(table) => table.lock().reset(&digest),
                 RuleState::Windows { .. } => {
                     let mut table = memory.shards.lock_of(&digest);
-                    registered.groups().for_each(|group| table.reset(&digest, group));
+                    registered.state.groups().for_each(|group| table.reset(&digest, group));
                 }
             }
         }

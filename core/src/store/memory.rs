@@ -3,24 +3,21 @@
 //! Invariant: a call takes its locks in one order (rules, window shards ascending, strike tables
 //! ascending), so calls with any mix of keys cannot wait for each other in a circle.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::key::{Digest, Key};
 use crate::policy::gcra::Gcra;
 use crate::policy::strikes;
+use crate::registry::{self, Positions, Registered, Registry};
 use crate::rule::{Policy, Rule};
-use crate::stats::{RuleCounters, Stats};
+use crate::stats::Stats;
 use crate::table::{Group, KeyedHash, StrikeTable, WindowTable};
 
 /// Below this capacity one shard keeps the eviction order exact over the whole table.
 const SHARDED_FROM: usize = 65_536;
 const SHARDS: usize = 64;
-const MAX_RULES: usize = 1024;
 
 /// Window tables, sharded by a secret hash of the key.
 pub(crate) struct Shards {
@@ -65,13 +62,7 @@ impl Shards {
     }
 }
 
-/// A rule that a limiter has met, and where its state lives.
-pub(crate) struct Registered {
-    pub(crate) rule: Rule,
-    pub(crate) state: RuleState,
-    pub(crate) counters: RuleCounters,
-}
-
+/// Where the state of a rule lives.
 pub(crate) enum RuleState {
     /// One group of windows for each rate, in canonical order from this one on.
     Windows {
@@ -81,49 +72,27 @@ pub(crate) enum RuleState {
     Strikes(Mutex<StrikeTable>),
 }
 
-impl Registered {
+impl RuleState {
     pub(crate) fn groups(&self) -> std::ops::Range<Group> {
-        match self.state {
-            RuleState::Windows { first, rates } => first..first + rates,
-            RuleState::Strikes(_) => 0..0,
+        match *self {
+            Self::Windows { first, rates } => first..first + rates,
+            Self::Strikes(_) => 0..0,
         }
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Rules {
-    by_name: HashMap<Arc<str>, usize>,
-    list: Vec<Registered>,
-    groups: Group,
-}
-
-impl Rules {
-    /// The rule of a key, by its name; none if it was never met or does not agree.
-    fn position(&self, rule: &Rule) -> Option<Result<usize, Error>> {
-        let index = *self.by_name.get(rule.name())?;
-        let known = &self.list[index].rule;
-        let agrees = known.is_same_object(rule) || known == rule;
-        Some(if agrees { Ok(index) } else { Err(conflict(rule)) })
-    }
-
-    pub(crate) fn get(&self, index: usize) -> &Registered {
-        &self.list[index]
-    }
-}
+pub(crate) type Rules = registry::Rules<RuleState>;
 
 /// The memory of one `Limiter`.
 pub(crate) struct Memory {
     capacity: usize,
     pub(crate) shards: Shards,
-    rules: RwLock<Rules>,
+    rules: Registry<RuleState>,
 }
-
-/// The places of the rules of a call's keys, in call order.
-pub(crate) type Positions = SmallVec<[usize; 4]>;
 
 impl Memory {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, shards: Shards::new(capacity), rules: RwLock::default() }
+        Self { capacity, shards: Shards::new(capacity), rules: Registry::default() }
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -135,45 +104,17 @@ impl Memory {
     /// # Errors
     /// A rule has the name of another one and does not agree with it.
     pub(crate) fn rules_of(&self, keys: &[&Key]) -> Result<(RwLockReadGuard<'_, Rules>, Positions), Error> {
-        let find = |rules: &Rules| keys.iter().map(|key| rules.position(key.rule())).collect::<Option<Result<_, _>>>();
-        let rules = self.rules.read();
-        if let Some(found) = find(&rules) {
-            return Ok((rules, found?));
-        }
-        drop(rules);
-        let mut rules = self.rules.write();
-        for key in keys {
-            self.meet(&mut rules, key.rule())?;
-        }
-        let rules = parking_lot::RwLockWriteGuard::downgrade(rules);
-        let found = find(&rules).expect("every rule was met above")?;
-        Ok((rules, found))
-    }
-
-    fn meet(&self, rules: &mut Rules, rule: &Rule) -> Result<(), Error> {
-        if let Some(known) = rules.position(rule) {
-            return known.map(drop);
-        }
-        if rules.list.len() == MAX_RULES {
-            return Err(Error::config(format!("a limiter knows at most {MAX_RULES} rules, rule=`{}`", rule.name())));
-        }
-        let state = match rule.policy_parts() {
+        self.rules.of(keys, |rules, rule| match rule.policy_parts() {
             Policy::Rates(rates) => {
-                let first = rules.groups;
-                for rate in rates {
-                    self.shards.add_group(Gcra::new(rate));
-                    rules.groups += 1;
-                }
-                RuleState::Windows { first, rates: rules.groups - first }
+                let first = rules.iter().map(|known| known.state.groups().end).max().unwrap_or(0);
+                rates.iter().for_each(|rate| self.shards.add_group(Gcra::new(rate)));
+                RuleState::Windows { first, rates: Group::try_from(rates.iter().len()).expect("at most 16") }
             }
             Policy::Strikes { threshold, window } => {
                 let policy = strikes::Policy { threshold: *threshold, window: *window };
                 RuleState::Strikes(Mutex::new(StrikeTable::new(policy, self.capacity)))
             }
-        };
-        rules.by_name.insert(Arc::clone(rule.shared_name()), rules.list.len());
-        rules.list.push(Registered { rule: rule.clone(), state, counters: RuleCounters::default() });
-        Ok(())
+        })
     }
 
     /// The strike table of a rule that was met before.
@@ -187,7 +128,7 @@ impl Memory {
 
     pub(crate) fn len(&self) -> usize {
         let rules = self.rules.read();
-        let strikes = rules.list.iter().filter_map(strike_table).map(|table| table.lock().len());
+        let strikes = rules.iter().filter_map(|registered| strike_table(registered)).map(|table| table.lock().len());
         self.shards.len() + strikes.sum::<usize>()
     }
 
@@ -195,10 +136,10 @@ impl Memory {
         let rules = self.rules.read();
         let mut stats =
             Stats { evicted: self.shards.evicted(), tracked_keys: self.shards.len() as u64, ..Stats::default() };
-        for registered in &rules.list {
+        for registered in rules.iter() {
             registered.counters.add_to(&mut stats, registered.rule.name());
         }
-        for table in rules.list.iter().filter_map(strike_table) {
+        for table in rules.iter().filter_map(|registered| strike_table(registered)) {
             let table = table.lock();
             stats.evicted += table.evicted();
             stats.tracked_keys += table.len() as u64;
@@ -250,7 +191,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-fn strike_table(registered: &Registered) -> Option<&Mutex<StrikeTable>> {
+fn strike_table(registered: &Registered<RuleState>) -> Option<&Mutex<StrikeTable>> {
     match &registered.state {
         RuleState::Windows { .. } => None,
         RuleState::Strikes(table) => Some(table),
@@ -260,9 +201,4 @@ fn strike_table(registered: &Registered) -> Option<&Mutex<StrikeTable>> {
 fn ascending(indices: &mut SmallVec<[usize; 4]>) {
     indices.sort_unstable();
     indices.dedup();
-}
-
-fn conflict(rule: &Rule) -> Error {
-    let name = rule.name();
-    Error::config(format!("rules of one name must agree in kind, policy, prefix length and secret, rule=`{name}`"))
 }

@@ -1,5 +1,7 @@
 //! The files of the corpus that are about texts: keys, networks, rates, configuration.
 
+use std::time::Duration;
+
 use doorkeep::input::{self, Unit, Value as Host};
 use doorkeep::{AttemptLimiter, Error, FixedWindow, Limiter, Rates, Rule, Strikes, TokenBucket, network};
 use serde_json::{Value, json};
@@ -49,7 +51,8 @@ fn every_key_has_the_digest_of_the_corpus() {
 #[test]
 fn every_address_falls_into_the_network_of_the_corpus() {
     check("network.json", |case| {
-        let prefix = case.narrow("ipv6_prefix");
+        let prefix = input::ipv6_prefix(Host::Integer(case.take("ipv6_prefix").as_i64().unwrap().into()));
+        let prefix = prefix.inspect_err(|_| drop(case.text("address")))?;
         Ok(json!({ "network": network(&case.text("address"), prefix)? }))
     });
 }
@@ -64,7 +67,7 @@ fn every_rates_text_reads_as_in_the_corpus() {
         }
         if let Some(spans) = case.take_if_any("max_in") {
             for pair in spans.as_array().unwrap() {
-                let span = std::time::Duration::from_micros(pair[0].as_u64().unwrap());
+                let span = Duration::from_micros(pair[0].as_u64().unwrap());
                 assert_eq!(rates.max_in(span), pair[1].as_u64().unwrap(), "{rates} in {span:?}");
             }
         }
@@ -109,8 +112,34 @@ fn construct(make: &mut Fields) -> Result<Value, Error> {
             FixedWindow::new(limit, window.duration(input::window)?, input::max_keys(keys.number())?).map(drop)
         }
         "limiter" => Limiter::new(input::capacity(given("capacity").number())?).map(drop),
+        "rule" | "strike_rule" => return rule(&kind, make),
+        "cost" => input::cost(given("value").number()).map(drop),
+        "n" => input::tokens(given("value").number()).map(drop),
         kind => panic!("unknown kind {kind}"),
     }?;
+    Ok(json!({}))
+}
+
+fn rule(kind: &str, make: &mut Fields) -> Result<Value, Error> {
+    let name = make.text("name");
+    let mut given = |name: &str| Given(make.take_if_any(name));
+    let (rates, threshold, window) = (given("rates"), given("threshold"), given("lockout_window"));
+    let (prefix, secret) = (given("ipv6_prefix"), make.take_if_any("secret_hex"));
+    let by = make.texts("by");
+    let mut rule = match (kind, rates.number()) {
+        ("rule", Host::Text(rates)) => Rule::new(&name, rates.parse()?)?,
+        ("strike_rule", Host::Missing) => {
+            let threshold = input::threshold(threshold.number())?;
+            Rule::strikes(&name, threshold, window.duration(input::lockout_window)?)?
+        }
+        odd => panic!("odd rule {odd:?}"),
+    };
+    rule = rule.with_ipv6_prefix(input::ipv6_prefix(prefix.number())?)?;
+    rule = rule.with_by(&by.iter().map(String::as_str).collect::<Vec<_>>())?;
+    if let Some(secret) = secret {
+        rule = rule.with_secret(&from_hex(secret.as_str().unwrap()))?;
+    }
+    drop(rule);
     Ok(json!({}))
 }
 
@@ -141,13 +170,10 @@ impl Given {
         value
     }
 
-    /// Whole numbers are microseconds here, which a host passes as its own duration type.
-    fn duration<T>(&self, judge: impl Fn(Host<'_>, Unit) -> Result<T, Error>) -> Result<T, Error> {
+    /// Whole numbers are microseconds here, in the language's own type, which the constructor judges.
+    fn duration(&self, judge: impl Fn(Host<'_>, Unit) -> Result<Duration, Error>) -> Result<Duration, Error> {
         match self.number() {
-            Host::Integer(micros) => {
-                let text = format!("{micros}us");
-                judge(Host::Text(&text), Unit::Seconds)
-            }
+            Host::Integer(micros) if micros >= 0 => Ok(Duration::from_micros(u64::try_from(micros).unwrap())),
             value => judge(value, Unit::Seconds),
         }
     }
