@@ -4,7 +4,7 @@ Knows nothing of key values, of settling or of how hosts spell their arguments. 
 nothing is written anywhere, except states that the clock made impossible (healing).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from errors import ConfigError
 from gcra import NEVER, Windows, remaining, reset_after, wait
@@ -35,9 +35,6 @@ class Decision:
     def allowed(self):
         return self.outcome != "denied"
 
-    def with_engaged(self, names):
-        return replace(self, outcome="allowed_last" if names else self.outcome, engaged=tuple(names))
-
 
 class Engine:
     def __init__(self, capacity):
@@ -52,49 +49,50 @@ class Engine:
             self.strikes[policy.name] = Strikes(policy.threshold, policy.window, self.capacity)
         return self.strikes[policy.name]
 
-    def decide(self, checks, now, cost=1, attempt=None, store=True, held=()):
+    def decide(self, checks, now, cost=1, attempt=None, store=True):
         """Decide on `checks`, a list of (policy, key) in call order without duplicates.
 
-        Checks in `held` were counted under the same attempt before: they never deny and are not counted again.
         Returns the decision and the charges on windows.
         """
         self.check_capacity(checks)
-        fresh = [check for check in checks if check not in held]
-        denial = self.longest_denial(fresh, checks, now, cost)
+        denial = self.longest_denial(checks, now, cost)
         store = store and cost > 0
         if store and (denial is None or denial[0] != NEVER):
-            self.heal(fresh, now)
+            self.heal(checks, now)
         charges, engaged = [], []
         if store and denial is None:
-            self.make_room(fresh, checks, now)
-            charges, engaged = self.commit(fresh, now, cost, attempt)
+            self.make_room(checks, now)
+            charges, engaged = self.commit(checks, now, cost, attempt)
         if store:
-            self.count(fresh, denial)
-        return self.answer(fresh, checks, denial, engaged, now), charges
+            self.count(checks, denial)
+        return self.answer(checks, denial, engaged, now), charges
 
     def check_capacity(self, checks):
-        windows = sum(len(policy.rates) for policy, _ in checks)
-        keys = max(len(self.keys_of(policy, checks)) if policy.threshold else 0 for policy, _ in checks)
-        needed = max(windows, keys)
+        windows = len(self.places(checks))
+        strike_keys = max(len(self.strike_keys(policy, checks)) for policy, _ in checks)
+        needed = max(windows, strike_keys)
         if needed > self.capacity:
-            raise ConfigError(f"a call needs more windows than the capacity, windows={needed}, capacity={self.capacity}")
-
-    def keys_of(self, policy, checks):
-        return [key for other, key in checks if other.name == policy.name]
+            raise ConfigError(
+                f"a call needs more windows than the capacity, windows={needed}, capacity={self.capacity}"
+            )
 
     def places(self, checks):
         return [(policy.name, rate, key) for policy, key in checks for rate in policy.rates]
 
-    def longest_denial(self, fresh, checks, now, cost):
+    def strike_keys(self, policy, checks):
+        """The keys of the call that stand in the strike table of `policy`."""
+        return [key for other, key in checks if other.threshold and other.name == policy.name]
+
+    def longest_denial(self, checks, now, cost):
         """(wait, reason, rule) of the denying check with the longest wait, the first one among equals."""
         longest = None
-        for policy, key in fresh:
-            for denial in self.denials(policy, key, fresh, checks, now, cost):
+        for policy, key in checks:
+            for denial in self.denials(policy, key, checks, now, cost):
                 if longest is None or denial[0] > longest[0]:
                     longest = denial
         return longest
 
-    def denials(self, policy, key, fresh, checks, now, cost):
+    def denials(self, policy, key, checks, now, cost):
         for rate in policy.rates:
             tat, _ = self.windows.view((policy.name, rate, key), now)
             time = wait(tat, now, cost, rate)
@@ -104,7 +102,7 @@ class Engine:
             return
         table = self.table(policy)
         if table.view(key, now).entry is None:
-            time = table.saturated(self.keys_of(policy, fresh), self.keys_of(policy, checks), now)
+            time = table.saturated(self.strike_keys(policy, checks), now)
             reason = "saturated"
         else:
             time = table.wait(key, now)
@@ -119,11 +117,11 @@ class Engine:
             if policy.threshold:
                 self.table(policy).heal(key, now)
 
-    def make_room(self, fresh, checks, now):
-        self.windows.make_room(self.places(fresh), self.places(checks), now)
-        for policy, _ in fresh:
+    def make_room(self, checks, now):
+        self.windows.make_room(self.places(checks), now)
+        for policy, _ in checks:
             if policy.threshold:
-                self.table(policy).make_room(self.keys_of(policy, fresh), self.keys_of(policy, checks), now)
+                self.table(policy).make_room(self.strike_keys(policy, checks), now)
 
     def commit(self, checks, now, cost, attempt):
         charges, engaged = [], []
@@ -134,8 +132,8 @@ class Engine:
                 engaged.append(policy.name)
         return charges, engaged
 
-    def answer(self, fresh, checks, denial, engaged, now):
-        standing = [pair for policy, key in checks for pair in self.standing(policy, key, fresh, checks, now)]
+    def answer(self, checks, denial, engaged, now):
+        standing = [pair for policy, key in checks for pair in self.standing(policy, key, checks, now)]
         left = min(remaining for remaining, _ in standing)
         reset = max(reset for _, reset in standing)
         if denial is None:
@@ -144,25 +142,27 @@ class Engine:
         time, reason, rule = denial
         return Decision("denied", reason, rule, None if time == NEVER else time, left, reset)
 
-    def standing(self, policy, key, fresh, checks, now):
+    def standing(self, policy, key, checks, now):
         """(remaining, reset_after) of each window or strike key as it is now."""
         for rate in policy.rates:
             tat, _ = self.windows.view((policy.name, rate, key), now)
             yield remaining(tat, now, rate), reset_after(tat, now)
         if policy.threshold:
             table = self.table(policy)
-            full = table.view(key, now).entry is None and table.saturated(
-                self.keys_of(policy, fresh), self.keys_of(policy, checks), now
-            )
+            free = table.view(key, now).entry is None
+            full = free and table.saturated(self.strike_keys(policy, checks), now) is not None
             yield 0 if full else table.remaining(key, now), table.reset_after(key, now)
 
     def count(self, checks, denial):
         """Count a call in the statistics: admitted once per rule, denied once at its rule."""
         if denial is None:
-            for rule in {policy.name for policy, _ in checks}:
+            for rule in dict.fromkeys(policy.name for policy, _ in checks):
                 self.allowed[rule] = self.allowed.get(rule, 0) + 1
             return
         _, reason, rule = denial
+        self.count_denied(rule, reason)
+
+    def count_denied(self, rule, reason):
         reasons = self.denied.setdefault(rule, {})
         reasons[reason] = reasons.get(reason, 0) + 1
 

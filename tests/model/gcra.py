@@ -116,9 +116,9 @@ class Windows:
     def forget(self, place):
         self.entries.pop(place, None)
 
-    def make_room(self, wanted, named, now):
-        """Drop windows not `named` until the `wanted` ones fit in."""
-        while len(self.entries) + sum(place not in self.entries for place in wanted) > self.capacity:
+    def make_room(self, named, now):
+        """Drop other windows until those of `named` that are not held fit in."""
+        while len(self.entries) + sum(place not in self.entries for place in named) > self.capacity:
             self.drop_one(named, now)
 
     def drop_one(self, named, now):

@@ -71,17 +71,29 @@ class Attempt:
         self.settled = False
 
     def extend(self, keys, cost, now):
-        return self.limiter.count(self, keys, cost, now)
+        """Count further keys under this attempt; those that it holds are not asked or counted again."""
+        cost, now, checks = check_cost(cost), timestamp(now), self.limiter.checks(keys)
+        fresh = [check for check in checks if check not in self.checks]
+        if not fresh or not self.decision.allowed:
+            return self.decision
+        return self.count(keys, fresh, cost, now)
+
+    def count(self, keys, checks, cost, now):
+        decision, charges = self.limiter.engine.decide(checks, now, cost, self)
+        if decision.allowed:
+            self.hold(keys, checks, charges)
+        return decision
 
     def hold(self, keys, checks, charges):
-        self.checks = list(dict.fromkeys([*self.checks, *checks]))
+        self.checks += checks
         self.address_rules |= {key.rule.name for key in keys if key.of_address}
         self.charges += charges
 
     def success(self, forgive, give_back, forgive_address, now):
-        self.check_lists(forgive, give_back, forgive_address)
-        if not self.settle():
+        if not self.open:
             return False
+        self.check_lists(forgive, give_back, forgive_address)
+        self.settled = True
         for policy, key in self.checks:
             if policy.name in [*forgive, *forgive_address]:
                 self.limiter.engine.reset(policy, key)
@@ -90,17 +102,17 @@ class Attempt:
         return True
 
     def cancel(self, now):
-        if not self.settle():
+        if not self.open:
             return False
+        self.settled = True
         for policy, key in self.checks:
             self.give_back(policy, key, now)
         return True
 
-    def settle(self):
-        """Whether this is the first time that a counted attempt is settled."""
-        first = self.decision.allowed and not self.settled
-        self.settled = True
-        return first
+    @property
+    def open(self):
+        """Whether there is anything to settle: it was admitted and was not settled yet."""
+        return self.decision.allowed and not self.settled
 
     def check_lists(self, forgive, give_back, forgive_address):
         named = [*set(forgive), *set(give_back), *set(forgive_address)]
@@ -135,17 +147,10 @@ class Limiter:
         return self.attempt(keys, cost, now).decision
 
     def attempt(self, keys, cost, now):
+        cost, now, checks = check_cost(cost), timestamp(now), self.checks(keys)
         attempt = Attempt(self)
-        attempt.decision = self.count(attempt, keys, cost, now)
+        attempt.decision = attempt.count(keys, checks, cost, now)
         return attempt
-
-    def count(self, attempt, keys, cost, now):
-        cost, now = check_cost(cost), timestamp(now)
-        checks = self.checks(keys)
-        decision, charges = self.engine.decide(checks, now, cost, attempt, held=attempt.checks)
-        if decision.allowed or attempt.decision is None:
-            attempt.hold(keys, checks, charges)
-        return decision
 
     def peek(self, keys, cost, now):
         decision, _ = self.engine.decide(self.checks(keys), timestamp(now), check_cost(cost), store=False)

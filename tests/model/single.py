@@ -29,20 +29,19 @@ class AttemptLimiter:
         reservation.decision, _ = self.decide(reservation, now)
         return reservation
 
-    def decide(self, reservation, now, **how):
-        return self.engine.decide([(self.policy, reservation.key)], timestamp(now), attempt=reservation, **how)
+    def decide(self, reservation, now, store=True):
+        return self.engine.decide([(self.policy, reservation.key)], timestamp(now), attempt=reservation, store=store)
 
     def attempt(self, key, now):
         return self.reserve(key, now).decision
 
     def repeat(self, reservation, now):
         """The same attempt again, after a reply that was lost: counted once."""
-        held = self.table.holds(reservation.key, reservation, timestamp(now))
-        if not held:
+        key, now = reservation.key, timestamp(now)
+        if not self.table.holds(key, reservation, now):
             return self.decide(reservation, now)[0]
-        engager = self.table.entries[reservation.key].engager is reservation
-        decision, _ = self.decide(reservation, now, held=[(self.policy, reservation.key)])
-        return decision.with_engaged([self.policy.name] if engager else [])
+        engaged = [self.policy.name] if self.table.entries[key].engager is reservation else []
+        return self.engine.answer([(self.policy, key)], None, engaged, now)
 
     def cancel(self, reservation, now):
         return self.table.cancel(reservation.key, reservation, timestamp(now))
@@ -88,7 +87,12 @@ class TokenBucket:
             return False
         if number == 0:
             return True
-        if key == "" or number > self.rate or self.closed:
+        if key == "":
+            return False
+        if number > self.rate:
+            self.engine.count_denied(self.policy.name, "limited")
+            return False
+        if self.closed:
             return False
         decision, _ = self.engine.decide([(self.policy, single_key(key))], timestamp(now), number)
         return decision.allowed

@@ -55,9 +55,9 @@ class Strikes:
             return None
         return view.last + self.window - now
 
-    def saturated(self, wanted, named, now):
-        """None when the `wanted` keys have room, else the time until enough lockouts of keys not `named` have ended."""
-        absent = [key for key in wanted if key not in self.entries]
+    def saturated(self, named, now):
+        """None when the new keys among `named` have room, else the time until enough lockouts of others have ended."""
+        absent = [key for key in named if key not in self.entries]
         lacking = len(self.entries) + len(absent) - self.capacity
         others = [entry for key, entry in self.entries.items() if key not in named]
         ends = sorted(entry.last + self.window for entry in others if entry.locked and not self.expired(entry, now))
@@ -123,9 +123,9 @@ class Strikes:
     def forget(self, key):
         self.entries.pop(key, None)
 
-    def make_room(self, wanted, named, now):
-        """Drop entries not `named` until the `wanted` keys fit in, which `saturated` has found possible."""
-        while len(self.entries) + sum(key not in self.entries for key in wanted) > self.capacity:
+    def make_room(self, named, now):
+        """Drop other entries until the new keys among `named` fit in, which `saturated` has found possible."""
+        while len(self.entries) + sum(key not in self.entries for key in named) > self.capacity:
             self.drop_one(named, now)
 
     def drop_one(self, named, now):
