@@ -1,2 +1,3 @@
 /** The same adapter for `import`: a re-export, so that both kinds of module find the same attempt on a request. */
-export * from './express.js'
+export type * from './express.js'
+export { attemptOf, guard } from './express.js'

@@ -1,2 +1,21 @@
 /** The same package for `import`: a re-export, so that the state of the native module exists once. */
-export * from './index.js'
+export type * from './index.js'
+export {
+  AttemptDenied,
+  AttemptLimiter,
+  ConfigError,
+  DoorkeepError,
+  FixedWindow,
+  InvalidKeyError,
+  Limiter,
+  LimiterUnavailable,
+  ManualClock,
+  network,
+  Outcome,
+  Rate,
+  RateLimitExceeded,
+  Rates,
+  Rule,
+  StrikeRule,
+  TokenBucket,
+} from './index.js'

@@ -1,0 +1,275 @@
+/** What the TypeScript half adds to the decisions of the core: runs, clocks, configuration, settling. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import {
+  AttemptLimiter,
+  FixedWindow,
+  Limiter,
+  ManualClock,
+  network,
+  Outcome,
+  Rate,
+  Rates,
+  Rule,
+  StrikeRule,
+  TokenBucket,
+} from 'doorkeep'
+
+const account = new StrikeRule('account', { threshold: 3, lockoutWindow: '1m' })
+const key = account.key('ann')
+
+describe('a run', () => {
+  const remaining = (limiter) => limiter.peekSync(key, { now: 0 }).remaining
+  const boom = () => {
+    throw new RangeError('boom')
+  }
+
+  it('gives the value of its function and stays counted unless it settles', async () => {
+    const limiter = new Limiter()
+    assert.deepEqual((await limiter.run(key, async () => 'yes', { now: 0 })).value, 'yes')
+    assert.equal(remaining(limiter), 2)
+    await limiter.run(key, (attempt) => attempt.success({ forgive: [account], now: 0 }), { now: 0 })
+    assert.equal(remaining(limiter), 3)
+  })
+
+  it('does not call its function when it is denied', async () => {
+    const limiter = new Limiter()
+    for (let n = 0; n < 3; n += 1) await limiter.run(key, () => n, { now: 0 })
+    const { decision, value } = await limiter.run(key, () => assert.fail('called'), { now: 0 })
+    assert.deepEqual([decision.reason, decision.rule, value], ['locked', 'account', undefined])
+  })
+
+  it('is cancelled by an error, which is thrown on', async () => {
+    const limiter = new Limiter()
+    await assert.rejects(limiter.run(key, boom, { now: 0 }), RangeError)
+    await assert.rejects(
+      limiter.run(key, async () => boom(), { now: 0 }),
+      RangeError,
+    )
+    assert.throws(() => limiter.runSync(key, boom, { now: 0 }), RangeError)
+    assert.equal(remaining(limiter), 3)
+  })
+
+  it('stays counted on the errors of countOn and their subclasses, and on an abort', async () => {
+    const limiter = new Limiter()
+    await assert.rejects(limiter.run(key, boom, { now: 0, countOn: [RangeError] }), RangeError)
+    assert.throws(() => limiter.runSync(key, boom, { now: 0, countOn: [Error] }), RangeError)
+    assert.equal(remaining(limiter), 1)
+    const hungUp = () => AbortSignal.abort().throwIfAborted()
+    await assert.rejects(limiter.run(key, hungUp, { now: 0 }), { name: 'AbortError' })
+    assert.equal(remaining(limiter), 0)
+  })
+
+  it('leaves an attempt that its function settled before it threw', async () => {
+    const limiter = new Limiter()
+    const settled = async (attempt) => {
+      await attempt.success({ now: 0 })
+      boom()
+    }
+    await assert.rejects(limiter.run(key, settled, { now: 0 }), RangeError)
+    assert.equal(remaining(limiter), 2)
+  })
+})
+
+describe('an attempt', () => {
+  it('is settled once', async () => {
+    const attempt = await new Limiter().attempt(key)
+    assert.deepEqual(
+      [attempt.allowed, await attempt.success(), await attempt.cancel(), attempt.successSync()],
+      [true, true, false, false],
+    )
+  })
+
+  it('refuses to forgive an address unless it is asked for by name', async () => {
+    const ip = new Rule('ip', '5/1m')
+    const limiter = new Limiter()
+    const attempt = await limiter.attempt([ip.ipKey('203.0.113.9'), key])
+    await assert.rejects(attempt.success({ forgive: [ip] }), { code: 'DOORKEEP_CONFIG' })
+    assert.equal(await attempt.success({ forgive: ['account'], forgiveAddress: [ip] }), true)
+    assert.equal(limiter.size, 0)
+  })
+
+  it('is decided at the call: the promise brings what is already counted', () => {
+    const limiter = new Limiter()
+    limiter.attempt(key)
+    const strikes = new AttemptLimiter({ threshold: 3, lockoutWindow: '1m' })
+    strikes.attempt('ann')
+    assert.deepEqual([limiter.size, strikes.size], [1, 1])
+  })
+
+  it('of a reservation can be cancelled twice and by nobody else', async () => {
+    const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m', name: 'logins' })
+    const { outcome, reservation, decision } = await strikes.reserve('ann')
+    assert.deepEqual(
+      [outcome, decision.engaged, reservation.decision],
+      [Outcome.AllowedLastAttempt, ['logins'], decision],
+    )
+    assert.equal(await strikes.cancel(reservation), 'lifted')
+    assert.equal(strikes.cancelSync(reservation), 'nothing')
+    assert.throws(() => strikes.cancelSync({ decision }), { code: 'DOORKEEP_CONFIG' })
+  })
+})
+
+describe('a clock', () => {
+  it('is read once per call, and not when a moment is given', async () => {
+    let read = 0
+    const clock = () => {
+      read += 1
+      return 1000
+    }
+    const limiter = new Limiter({ clock })
+    const strikes = new AttemptLimiter({ threshold: 3, lockoutWindow: '1m', clock })
+    const bucket = new TokenBucket({ clock })
+    const window = new FixedWindow({ limit: 3, window: '1m', clock })
+    const attempt = limiter.attemptSync(key)
+    const calls = [
+      () => limiter.allowSync(key),
+      () => limiter.peekSync([key, account.key('bob')]),
+      () => attempt.cancelSync(),
+      () => strikes.attemptSync('a'),
+      () => strikes.decideSync('a'),
+      () => strikes.lockedSync('a'),
+      () => bucket.allowSync('a'),
+      () => bucket.allowNSync('a', 2),
+      () => window.consumeSync('a'),
+    ]
+    for (const call of calls) {
+      read = 0
+      call()
+      assert.equal(read, 1, String(call))
+    }
+    read = 0
+    limiter.allowSync(key, { now: 5 })
+    strikes.attemptSync('a', 5)
+    assert.equal(read, 0)
+  })
+
+  it('that throws or gives no moment fails the call and counts nothing', async () => {
+    let give = () => {
+      throw new Error('stopped')
+    }
+    const strikes = new AttemptLimiter({ threshold: 3, lockoutWindow: '1m', clock: () => give() })
+    assert.throws(() => strikes.attemptSync('a'), /stopped/)
+    await assert.rejects(strikes.attempt('a'), /stopped/)
+    for (const wrong of [Number.NaN, -1, 'x', {}]) {
+      give = () => wrong
+      assert.throws(() => strikes.attemptSync('a'), { code: 'DOORKEEP_CONFIG' })
+    }
+    assert.equal(strikes.size, 0)
+  })
+
+  it('that is manual moves only when told to, by exact microseconds', () => {
+    const clock = new ManualClock()
+    const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m', clock })
+    strikes.attemptSync('a')
+    clock.advance('59s')
+    clock.advance(999.999)
+    assert.equal(clock(), 59_999.999)
+    assert.equal(strikes.retryAfterMsSync('a'), 0.001)
+    clock.advance(0.001)
+    assert.equal(strikes.lockedSync('a'), false)
+    clock.set(0)
+    assert.equal(strikes.lockedSync('a'), true)
+    assert.ok(clock instanceof ManualClock && typeof clock === 'function')
+    for (const wrong of [
+      () => clock.advance(0),
+      () => clock.advance(-1),
+      () => clock.set(-1),
+      () => new ManualClock('x'),
+    ]) {
+      assert.throws(wrong, { code: 'DOORKEEP_CONFIG' })
+    }
+  })
+
+  it('that is left out is the time of the epoch and goes forward', () => {
+    const limiter = new Limiter()
+    const rule = new Rule('any', '1/1h')
+    limiter.allowSync(rule.key('a'))
+    const { retryAfterMs } = limiter.allowSync(rule.key('a'), { now: Date.now() })
+    assert.ok(Math.abs(retryAfterMs - 3_600_000) < 1000)
+  })
+})
+
+describe('a configuration', () => {
+  it('makes a limiter and its rules from plain data', () => {
+    const limiter = Limiter.fromConfig({
+      capacity: 10,
+      clock: () => 0,
+      rules: {
+        'login-ip': '20/1m,200/1h',
+        account: { rates: '2/1m', by: ['account'] },
+        pair: { threshold: 5, lockoutWindow: '15m', ipv6Prefix: 56 },
+      },
+    })
+    assert.deepEqual(Object.keys(limiter.rules), ['login-ip', 'account', 'pair'])
+    const { account, pair } = limiter.rules
+    assert.ok(account instanceof Rule && pair instanceof StrikeRule)
+    assert.deepEqual([String(account.rates), account.by, pair.threshold, pair.ipv6Prefix], ['2/1m', ['account'], 5, 56])
+    assert.equal(limiter.allowSync([account.key('ann'), pair.key('ann')]).remaining, 1)
+    assert.equal(limiter.rules.constructor, undefined)
+    assert.deepEqual(Object.keys(new Limiter().rules), [])
+  })
+
+  it('that is wrong is refused by the piece', () => {
+    assert.throws(() => Limiter.fromConfig({ rules: { a: '5/month' } }), /unknown unit/)
+    assert.throws(() => Limiter.fromConfig({ rules: { A: '5/1m' } }), /rule name/)
+    assert.throws(() => Limiter.fromConfig({ rules: { a: { threshold: 0, lockoutWindow: '1m' } } }), /threshold/)
+    assert.throws(() => Limiter.fromConfig({ rules: { a: { threshold: 5 } } }), /lockout window/)
+    for (const rules of [5, 'x', null, { a: null }, { a: 5 }, { a: {} }]) {
+      assert.throws(() => Limiter.fromConfig({ rules }), { code: 'DOORKEEP_CONFIG' })
+    }
+  })
+})
+
+it('rates print in canonical order, give their bound, and can be read one by one', () => {
+  const rates = new Rates([new Rate(50, '1h'), new Rate(5, 60_000)])
+  assert.equal(String(rates), '5/1m,50/1h')
+  assert.equal(`${new Rates('50 per hour; 5/minute'.replace(' per ', '/'))}`, '5/1m,50/1h')
+  assert.equal(rates.maxIn('24h'), 1249)
+  assert.deepEqual(
+    [...rates].map(({ count, periodMs }) => [count, periodMs]),
+    [
+      [5, 60_000],
+      [50, 3_600_000],
+    ],
+  )
+  const rule = new Rule('login-ip', rates)
+  assert.deepEqual([String(rule.rates), rule.policy, rule.maxIn('24h')], ['5/1m,50/1h', '5/1m,50/1h', 1249])
+  const strikes = new StrikeRule('pair', { threshold: 5, lockoutWindow: '15m' })
+  assert.deepEqual([strikes.policy, strikes.lockoutWindowMs, strikes.maxIn('24h')], ['s5/15m', 900_000, 480])
+})
+
+it('a network takes its prefix bare or as an option', () => {
+  assert.equal(network('2001:db8:0:1ff::1', 56), '2001:db8:0:100::/56')
+  assert.equal(network('2001:db8:0:1ff::1', { ipv6Prefix: 56 }), '2001:db8:0:100::/56')
+  assert.equal(network('::ffff:192.0.2.1'), '192.0.2.1')
+})
+
+it('a closed bucket admits nothing and may be reset', async () => {
+  const bucket = new TokenBucket({ rate: 2 })
+  await bucket.close()
+  bucket.closeSync()
+  assert.deepEqual([bucket.allowSync('a'), await bucket.allowN('a', 0), await bucket.reset('a')], [false, true, true])
+})
+
+it('limiters are told apart by their names in decisions and stats', () => {
+  const window = new FixedWindow({ limit: 1, window: '1m', name: 'mails' })
+  window.consumeSync('a', 0)
+  assert.equal(window.consumeSync('a', 0).rule, 'mails')
+  assert.deepEqual(window.stats().denied, { mails: { limited: 1 } })
+})
+
+it('what is dropped is collected: after many limiters and attempts the memory stays where it is', async () => {
+  const one = new Limiter()
+  const round = async () => {
+    for (let n = 0; n < 300_000; n += 1) {
+      one.attemptSync(key)
+      if (n % 10 === 0) new Limiter().attemptSync(key)
+      // The engine runs finalizers between turns of the event loop.
+      if (n % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    return process.memoryUsage().rss
+  }
+  const first = await round()
+  assert.ok((await round()) - first < 64 * 2 ** 20)
+})
