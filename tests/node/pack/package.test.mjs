@@ -1,0 +1,112 @@
+/** The packed tarball as a stranger gets it: installed into an empty project with no compiler and no registry. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const tool = (name) => join(root, 'node_modules', '.bin', name)
+
+const LOGIN = `
+  const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
+  const outcomes = Array.from({ length: 7 }, () => strikes.attemptSync('ann'))
+  console.log(JSON.stringify([outcomes, typeof guard]))
+`
+const SAID = '[[1,1,1,1,2,0,0],"function"]\n'
+
+describe('the tarball', () => {
+  let folder
+  let tarball
+  let project
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
+    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root })
+    tarball = join(folder, JSON.parse(stdout)[0].filename)
+    project = join(folder, 'project')
+    await mkdir(project)
+    await writeFile(join(project, 'package.json'), '{ "name": "empty", "private": true }')
+    await run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd: project })
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  const node = (name, code) =>
+    writeFile(join(project, name), code).then(() => run(process.execPath, [name], { cwd: project }))
+  const installed = (...path) => join(project, 'node_modules', 'doorkeep', ...path)
+
+  it('works from require', async () => {
+    const code = `const { AttemptLimiter } = require('doorkeep'); const { guard } = require('doorkeep/express'); ${LOGIN}`
+    assert.equal((await node('login.cjs', code)).stdout, SAID)
+  })
+
+  it('works from import', async () => {
+    const code = `import { AttemptLimiter } from 'doorkeep'; import { guard } from 'doorkeep/express'; ${LOGIN}`
+    assert.equal((await node('login.mjs', code)).stdout, SAID)
+  })
+
+  it('brings nothing else along and is small', async () => {
+    assert.deepEqual(
+      (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.')),
+      ['doorkeep'],
+    )
+    assert.ok((await stat(tarball)).size < 4_000_000)
+    const { dependencies, scripts } = JSON.parse(await readFile(installed('package.json'), 'utf8'))
+    assert.equal(dependencies, undefined)
+    assert.equal(scripts.install ?? scripts.postinstall, undefined)
+  })
+
+  it('lets a process with limiters and unsettled attempts end by itself', async () => {
+    const code = `const { Limiter, StrikeRule } = require('doorkeep'); const limiter = new Limiter()
+      const rule = new StrikeRule('login', { threshold: 5, lockoutWindow: '15m' })
+      for (let n = 0; n < 1000; n += 1) limiter.attempt(rule.key('user' + n))`
+    assert.deepEqual(await node('exit.cjs', code), { stdout: '', stderr: '' })
+  })
+
+  it('has types for both kinds of module, without the types of Node or Express for the limiters', async () => {
+    const source = `import { Limiter, Rule, type Decision } from 'doorkeep'
+      export const decision: Decision = new Limiter().allowSync(new Rule('login', '5/1m').key('ann'))`
+    await writeFile(join(project, 'types.mts'), source)
+    await writeFile(join(project, 'types.cts'), source)
+    const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023']
+    await run(tool('tsc'), [...flags, 'types.mts', 'types.cts'], { cwd: project })
+  })
+
+  it('passes publint, and its types resolve in every mode of this decade', async () => {
+    await run(tool('publint'), ['run', tarball, '--strict'])
+    await run(tool('attw'), [tarball, '--no-definitely-typed', '--profile', 'node16', '--format', 'ascii'])
+  })
+
+  it('says clearly that the native module and the package differ', async () => {
+    const manifest = installed('package.json')
+    const original = await readFile(manifest, 'utf8')
+    await writeFile(manifest, JSON.stringify({ ...JSON.parse(original), version: '9.9.9' }))
+    try {
+      await assert.rejects(
+        node('version.cjs', `require('doorkeep')`),
+        /doorkeep 9\.9\.9 found the native module of version/,
+      )
+    } finally {
+      await writeFile(manifest, original)
+    }
+  })
+
+  it('says clearly that there is no native module for the machine', async () => {
+    const dist = installed('bindings-node', 'dist')
+    const binaries = (await readdir(dist)).filter((name) => name.endsWith('.node'))
+    assert.ok(binaries.length > 0)
+    for (const name of binaries) {
+      await copyFile(join(dist, name), join(folder, name))
+      await rm(join(dist, name))
+    }
+    try {
+      await assert.rejects(node('missing.cjs', `require('doorkeep')`), /doorkeep has no native module that loads on/)
+    } finally {
+      for (const name of binaries) await copyFile(join(folder, name), join(dist, name))
+    }
+  })
+})

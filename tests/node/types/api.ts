@@ -1,0 +1,105 @@
+/** What the types promise, checked by the compiler alone: every line that must not compile says so. */
+import {
+  type At,
+  type Attempt,
+  AttemptDenied,
+  AttemptLimiter,
+  type Cancelled,
+  type Decision,
+  type FixedWindow,
+  type Key,
+  Limiter,
+  LimiterUnavailable,
+  ManualClock,
+  network,
+  Outcome,
+  Rate,
+  Rates,
+  type Reason,
+  type Reservation,
+  Rule,
+  type Stats,
+  StrikeRule,
+  TokenBucket,
+} from 'doorkeep'
+import { attemptOf, guard } from 'doorkeep/express'
+import express, { type Request, type RequestHandler } from 'express'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const is = <A, B>(_same: Same<A, B>): void => {}
+
+export async function limiters(): Promise<void> {
+  const clock = new ManualClock(0)
+  const ip = new Rule('login-ip', '20/1m,200/1h', { ipv6Prefix: 64 })
+  const rates = new Rule('login-account', new Rates([new Rate(50, '1h')]), { by: ['account'] })
+  const pair = new StrikeRule('pair', { threshold: 5, lockoutWindow: '15m', by: ['account', 'address'] })
+  const key: Key = pair.key('ann', network('203.0.113.9', 56))
+  const limiter = new Limiter({ capacity: 100_000, clock, onError: undefined })
+
+  const decision = await limiter.allow([ip.ipKey('203.0.113.9'), key], { cost: 1, now: 0 })
+  is<typeof decision, Decision>(true)
+  is<Decision['retryAfterMs'], number | null>(true)
+  is<Decision['retryAfterSeconds'], number | null>(true)
+  is<Decision['reason'], Reason | null>(true)
+  is<Decision['rule'], string | null>(true)
+  is<Decision['engaged'], readonly string[]>(true)
+  is<Decision['outcome'], 0 | 1 | 2>(true)
+
+  const attempt: Attempt = limiter.attemptSync(key)
+  is<boolean, ReturnType<Attempt['cancelSync']>>(true)
+  await attempt.success({ forgive: [pair, 'login-ip'], giveBack: [rates], forgiveAddress: [], now: 0 })
+  const { value } = await limiter.run(key, async (given) => given.allowed, { countOn: [RangeError, AttemptDenied] })
+  is<typeof value, boolean | undefined>(true)
+  const ran = limiter.runSync(key, () => 5)
+  is<typeof ran.value, number | undefined>(true)
+  const configured = Limiter.fromConfig({ rules: { a: '5/1m', b: { threshold: 5, lockoutWindow: 900_000 } } })
+  is<(typeof configured.rules)[string], Rule | StrikeRule>(true)
+  const { evicted }: Stats = limiter.stats()
+  is<typeof evicted, number>(true)
+
+  const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
+  const at: At = { now: clock() }
+  const outcome: Outcome = await strikes.attempt('ann', at)
+  if (outcome === Outcome.Denied) return
+  const { reservation } = strikes.reserveSync('ann', 5)
+  is<typeof reservation, Reservation>(true)
+  const cancelled: Cancelled = await strikes.cancel(reservation)
+  is<typeof cancelled, 'nothing' | 'givenBack' | 'lifted'>(true)
+  is<number | null, ReturnType<AttemptLimiter['retryAfterMsSync']>>(true)
+  is<boolean, ReturnType<TokenBucket['allowSync']>>(true)
+  is<Promise<Decision>, ReturnType<FixedWindow['consume']>>(true)
+  const denied: AttemptDenied = new LimiterUnavailable(decision)
+  is<typeof denied.code, 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE'>(true)
+}
+
+export function mistakes(limiter: Limiter, rule: Rule): void {
+  // @ts-expect-error both are required
+  new AttemptLimiter({ threshold: 5 })
+  // @ts-expect-error there is no such option
+  new TokenBucket({ rat: 5 })
+  // @ts-expect-error a key has at least one part
+  rule.key()
+  // @ts-expect-error a text is no key
+  limiter.allowSync('ann')
+  // @ts-expect-error what looks like a key was not made by a rule
+  limiter.allowSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
+  // @ts-expect-error there is no store yet
+  new Limiter({ store: {} })
+  // @ts-expect-error a decision is read, not written
+  limiter.allowSync(rule.key('a')).remaining = 5
+}
+
+export function routes(limiter: Limiter, rule: Rule): void {
+  const app = express()
+  const typed: RequestHandler = guard({ limiter, keys: (req: Request) => rule.ipKey(req.ip ?? '') })
+  app.post(
+    '/login',
+    typed,
+    guard({ limiter, keys: async (req) => [rule.key(req.body.email)], cost: 2 }),
+    (req, res) => {
+      is<typeof req.attempt, Attempt | undefined>(true)
+      is<ReturnType<typeof attemptOf>, Attempt | undefined>(true)
+      res.json(attemptOf(req, limiter)?.decision)
+    },
+  )
+}
