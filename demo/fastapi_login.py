@@ -1,0 +1,75 @@
+"""A login endpoint in FastAPI that doorkeep guards, its attempts counted in this process's memory.
+
+Run by `make demo`, which attacks it. By hand: uvicorn --app-dir demo fastapi_login:app
+"""
+
+import asyncio
+import os
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from pydantic import BaseModel
+
+from doorkeep import Key, Rule, StrikeRule, aio, network
+from doorkeep.fastapi import guard, install
+
+login_ip = Rule("login-ip", "20/1m,200/1h", by=("address",))
+login_account_ip = StrikeRule("login-account-ip", threshold=5, lockout_window="15m", by=("account", "address"))
+login_account = Rule("login-account", "50/1h", by=("account",))
+limiter = aio.Limiter(capacity=int(os.environ.get("DEMO_CAPACITY", "100000")))
+
+app = FastAPI()
+install(app)  # answers denied attempts: 429 with Retry-After
+
+
+class LoginForm(BaseModel):
+    """What the login page sends."""
+
+    email: str
+    password: str
+
+
+def login_keys(request: Request, form: LoginForm) -> list[Key]:
+    """Name everything that a login counts on. Looks nothing up, so that unknown accounts are treated alike."""
+    address = client_address(request)
+    return [
+        login_ip.ip_key(address),
+        login_account_ip.key(form.email, network(address)),
+        login_account.key(form.email),
+    ]
+
+
+@app.post("/login")
+async def login(
+    form: LoginForm, attempt: Annotated[aio.Attempt, Depends(guard(limiter, keys=login_keys))]
+) -> dict[str, str]:
+    """Log in. Whoever gets here was admitted and counted; a right password takes the count back."""
+    if not await verify(form.email, form.password):
+        raise HTTPException(401, "Wrong email or password")
+    await attempt.success(forgive=[login_account_ip], give_back=[login_ip, login_account])
+    return {"welcome": form.email}
+
+
+def client_address(request: Request) -> str:
+    """Give the address of the client."""
+    # A real service takes the address of the socket's peer, request.client.host: anybody can write a header.
+    # The demo trusts one because its attacker plays thousands of clients from one machine.
+    return request.headers.get("x-demo-client", "")
+
+
+PASSWORDS = {"ann@example.com": "correct horse battery staple"}
+verified = {"right": 0, "wrong": 0}
+
+
+async def verify(email: str, password: str) -> bool:
+    """Stand in for a slow password hash, and count how many passwords were really looked at."""
+    await asyncio.sleep(0.005)
+    right = PASSWORDS.get(email) == password
+    verified["right" if right else "wrong"] += 1
+    return right
+
+
+@app.get("/demo")
+async def demo() -> dict[str, int]:
+    """Tell the attacker what its attack came to."""
+    return {**verified, "held": len(limiter)}
