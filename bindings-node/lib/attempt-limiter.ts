@@ -81,11 +81,14 @@ export class Reservation {
 export class AttemptLimiter {
   readonly #native: NativeAttemptLimiter
   readonly #clock: Clock | undefined
+  /** The name of its only rule, as a decision looks it up. */
+  readonly #names: readonly string[]
 
   constructor(options: AttemptLimiterOptions) {
     const { threshold, lockoutWindow, maxTrackedKeys, name, ...rest } = known(options, OPTIONS)
     this.#clock = common(rest)
     this.#native = sound(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name))
+    this.#names = [this.#native.name]
   }
 
   /** Counts one attempt, or denies it. The outcome of a denial is 0 and so falsy. */
@@ -108,7 +111,7 @@ export class AttemptLimiter {
   /** {@link decide}, at once. */
   decideSync(key: string, at?: At): Decision {
     sound(this.#native.decide(key, moment(at, this.#clock)))
-    return new Decision(this.#name)
+    return new Decision(this.#names)
   }
 
   /** Counts one attempt, or denies it, so that it can be cancelled later. A denied reservation cancels nothing. */
@@ -119,7 +122,7 @@ export class AttemptLimiter {
   /** {@link reserve}, at once. */
   reserveSync(key: string, at?: At): Reserved {
     const handle = sound(this.#native.reserve(key, moment(at, this.#clock)))
-    const decision = new Decision(this.#name)
+    const decision = new Decision(this.#names)
     return { outcome: decision.outcome, reservation: new Reservation(decision, handle), decision }
   }
 
@@ -194,6 +197,4 @@ export class AttemptLimiter {
   stats(): Stats {
     return statsFrom(sound(this.#native.stats()))
   }
-
-  readonly #name = (): string => this.#native.name
 }

@@ -1,11 +1,11 @@
 /** What one call counted, to be settled once. Decides nothing: the native module does. */
 import { Decision } from './decision.js'
 import { sound } from './failure.js'
-import { type Keys, lay, ruleAt } from './key.js'
+import { type Keys, lay } from './key.js'
 import { type Handle, native } from './native.js'
 import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment } from './options.js'
 import type { KeyRule } from './rule.js'
-import { yes } from './slots.js'
+import { ruleNames, yes } from './slots.js'
 
 /** How a success is settled. Rules as objects or by name; one that the attempt does not hold is a {@link ConfigError}. */
 export interface SuccessOptions extends AtOptions {
@@ -81,7 +81,7 @@ export class Attempt {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
     sound(native.attemptExtend(lay(keys), cost, at, this.#handle))
-    return new Decision(ruleAt(keys))
+    return new Decision(ruleNames)
   }
 }
 

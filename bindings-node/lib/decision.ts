@@ -47,17 +47,17 @@ export class Decision {
   readonly engaged: readonly string[]
 
   /**
-   * Reads the decision that the latest native call wrote.
+   * Reads the decision that the latest native call wrote, which names its rules by number.
    *
    * @internal
    */
-  constructor(ruleAt: (position: number) => string) {
+  constructor(names: readonly string[]) {
     const outcome = numbers[Place.Outcome] as Outcome
     const rule = numbers[Place.Rule]
     this.allowed = outcome !== Outcome.Denied
     this.outcome = outcome
     this.reason = REASONS[numbers[Place.Reason]]
-    this.rule = rule < 0 ? null : ruleAt(rule)
+    this.rule = rule < 0 ? null : names[rule]
     this.retryAfterMs = milliseconds(numbers[Place.RetryAfter])
     const seconds = numbers[Place.RetryAfterSeconds]
     this.retryAfterSeconds = seconds < 0 ? null : seconds
@@ -66,7 +66,9 @@ export class Decision {
     this.degraded = numbers[Place.Degraded] === 1
     const engaged = numbers[Place.Engaged]
     this.engaged =
-      engaged === 0 ? NONE : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), ruleAt))
+      engaged === 0
+        ? NONE
+        : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), (rule) => names[rule]))
   }
 }
 

@@ -37,6 +37,8 @@ const OPTIONS: ReadonlySet<string> = new Set(['limit', 'window', 'maxKeys', 'nam
 export class FixedWindow {
   readonly #native: NativeFixedWindow
   readonly #clock: Clock | undefined
+  /** The name of its only rule, as a decision looks it up. */
+  readonly #names: readonly string[]
   /** Attempts in one window. */
   readonly limit: number
   /** The length of a window in milliseconds. */
@@ -46,6 +48,7 @@ export class FixedWindow {
     const { limit, window, maxKeys, name, ...rest } = known(options, OPTIONS)
     this.#clock = common(rest)
     this.#native = sound(native.fixedWindow(limit, window, maxKeys, name))
+    this.#names = [this.#native.name]
     this.limit = this.#native.limit
     this.windowMs = this.#native.windowMicros / 1000
   }
@@ -58,7 +61,7 @@ export class FixedWindow {
   /** {@link consume}, at once. */
   consumeSync(key: string, at?: At): Decision {
     sound(this.#native.consume(key, moment(at, this.#clock)))
-    return new Decision(this.#name)
+    return new Decision(this.#names)
   }
 
   /** Forgets the key. Answers whether it is forgotten: in memory always true. */
@@ -81,6 +84,4 @@ export class FixedWindow {
   stats(): Stats {
     return statsFrom(sound(this.#native.stats()))
   }
-
-  readonly #name = (): string => this.#native.name
 }

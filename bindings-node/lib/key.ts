@@ -79,11 +79,6 @@ export function lay(keys: Keys): number {
   return keys.length
 }
 
-/** The name of the rule of the key at a position of the call. */
-export function ruleAt(keys: Keys): (position: number) => string {
-  return (position) => (Array.isArray(keys) ? (keys as readonly Key[])[position] : (keys as Key)).rule
-}
-
 function notAKey(): InvalidKeyError {
   return new InvalidKeyError('a key must be made by a rule')
 }

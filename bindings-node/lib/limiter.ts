@@ -4,11 +4,11 @@ import { type LimiterConfig, readConfig } from './config.js'
 import { Decision } from './decision.js'
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
-import { type Keys, lay, ruleAt } from './key.js'
+import { type Keys, lay } from './key.js'
 import { type NativeLimiter, native } from './native.js'
 import { type CallOptions, type Clock, type CommonOptions, callOptions, common, known, moment } from './options.js'
 import type { Rule, StrikeRule } from './rule.js'
-import { yes } from './slots.js'
+import { ruleNames, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
 
 /** What a {@link Limiter} can be given. */
@@ -86,7 +86,7 @@ export class Limiter {
     const at = moment(now, this.#clock)
     const failed = this.#native.allow(lay(keys), cost, at)
     if (failed !== undefined) raise(failed)
-    return new Decision(ruleAt(keys))
+    return new Decision(ruleNames)
   }
 
   /** What {@link allow} would answer; counts nothing. */
@@ -99,7 +99,7 @@ export class Limiter {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
     sound(this.#native.peek(lay(keys), cost, at))
-    return new Decision(ruleAt(keys))
+    return new Decision(ruleNames)
   }
 
   /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
@@ -112,7 +112,7 @@ export class Limiter {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
     const handle = sound(this.#native.attempt(lay(keys), cost, at))
-    return new Attempt(new Decision(ruleAt(keys)), handle, this.#clock)
+    return new Attempt(new Decision(ruleNames), handle, this.#clock)
   }
 
   /**

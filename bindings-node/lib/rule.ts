@@ -4,6 +4,7 @@ import { Key } from './key.js'
 import { type NativeRule, native } from './native.js'
 import { type Duration, known } from './options.js'
 import { type Rate, Rates } from './rate.js'
+import { ruleNames } from './slots.js'
 
 /** What every rule can be given. */
 export interface RuleOptions {
@@ -45,6 +46,7 @@ export abstract class KeyRule {
     this.ipv6Prefix = made.ipv6Prefix
     this.by = Object.freeze([...by])
     this.#number = made.number
+    ruleNames[made.number] = made.name
   }
 
   /**

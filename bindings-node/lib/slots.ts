@@ -36,6 +36,9 @@ export const NOW_BY_ARGUMENT = -2
 export const numbers = new Float64Array(native.memory, 0, NUMBERS)
 export const words = new Uint32Array(native.memory, NUMBERS * Float64Array.BYTES_PER_ELEMENT, KEYS * KEY_WORDS)
 
+/** The names of the rules that exist, by their numbers: a decision names its rules so. */
+export const ruleNames: string[] = []
+
 /** The answer of a call that says yes or no. */
 export function yes(): boolean {
   return numbers[Place.Outcome] === 1

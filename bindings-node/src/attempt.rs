@@ -6,7 +6,6 @@ use crate::call::{Answer, Call, UNDEFINED};
 use crate::decision::write;
 use crate::external::handle;
 use crate::key;
-use crate::limiter::position;
 use crate::slots::Place;
 
 /// Gives an attempt to JavaScript.
@@ -44,7 +43,7 @@ pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
     let attempt: &Attempt = call.behind(3)?;
     key::read(call, call.count(0)?, |keys| {
         let decision = attempt.extend(keys, cost, now)?;
-        write(call.realm.slots, &decision, |name| position(keys, name));
+        write(call.realm, &decision, keys);
         Ok(UNDEFINED)
     })?
 }

@@ -55,7 +55,7 @@ fn attempt(call: &Own<'_>) -> Answer {
 fn decide(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.decide(key, now))?;
-    write_single(call.realm.slots, &decision);
+    write_single(call.realm, &decision);
     Ok(UNDEFINED)
 }
 
@@ -63,7 +63,7 @@ fn decide(call: &Own<'_>) -> Answer {
 fn reserve(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let (decision, reservation) = key(call, |key| call.state.try_reserve(key, now))?;
-    write_single(call.realm.slots, &decision);
+    write_single(call.realm, &decision);
     handle(call.env, reservation)
 }
 

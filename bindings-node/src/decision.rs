@@ -2,16 +2,29 @@
 
 use std::time::Duration;
 
-use doorkeep::{Decision, Reason};
+use doorkeep::{Decision, Key, Reason};
 
+use crate::realm::Realm;
 use crate::slots::{Place, Slots};
 
-/// Writes `decision`. `position` finds the key of the call whose rule has a name.
-pub(crate) fn write(slots: Slots, decision: &Decision, position: impl Fn(&str) -> Option<usize>) {
-    let place = |name: &str| position(name).map_or(-1.0, as_number);
+/// Writes `decision` about `keys`, or about others whose rules the realm knows too.
+pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) {
+    put(realm.slots, decision, |name| {
+        // The rule of a key of the call is at hand; an attempt may answer with one that it held before.
+        let at_hand = keys.iter().position(|key| key.rule().name() == name).map(|index| realm.slots.key(index)[0]);
+        at_hand.or_else(|| realm.named(name)).map_or(-1.0, f64::from)
+    });
+}
+
+/// Writes the decision of a limiter that has one rule, which is its own.
+pub(crate) fn write_single(realm: &Realm, decision: &Decision) {
+    put(realm.slots, decision, |_| 0.0);
+}
+
+fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {
     slots.put(Place::Outcome, f64::from(decision.outcome as u8));
     slots.put(Place::Reason, decision.reason.map_or(0.0, |reason| f64::from(reason_number(reason))));
-    slots.put(Place::Rule, decision.rule.as_deref().map_or(-1.0, place));
+    slots.put(Place::Rule, decision.rule.as_deref().map_or(-1.0, &rule));
     slots.put(Place::RetryAfter, decision.retry_after.map_or(-1.0, micros));
     slots.put(Place::RetryAfterSeconds, decision.retry_after_seconds().map_or(-1.0, seconds));
     slots.put(Place::Remaining, f64::from(decision.remaining));
@@ -19,13 +32,8 @@ pub(crate) fn write(slots: Slots, decision: &Decision, position: impl Fn(&str) -
     slots.put(Place::Degraded, f64::from(u8::from(decision.degraded)));
     slots.put(Place::Engaged, as_number(decision.engaged.len()));
     for (index, name) in decision.engaged.iter().enumerate() {
-        slots.put_engaged(index, place(name));
+        slots.put_engaged(index, rule(name));
     }
-}
-
-/// The decision of a limiter that has one key and one rule.
-pub(crate) fn write_single(slots: Slots, decision: &Decision) {
-    write(slots, decision, |_| Some(0));
 }
 
 /// Whole microseconds. Exact: the core's durations stay below 2^53 of them.

@@ -36,7 +36,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 fn consume(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.try_consume(key, now))?;
-    write_single(call.realm.slots, &decision);
+    write_single(call.realm, &decision);
     Ok(UNDEFINED)
 }
 

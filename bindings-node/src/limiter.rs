@@ -45,7 +45,7 @@ fn attempt(call: &Own<'_>) -> Answer {
     let (cost, now) = (call.cost(1)?, call.now(2)?);
     key::read(call, call.count(0)?, |keys| {
         let attempt = call.state.attempt(keys, cost, now)?;
-        write(call.realm.slots, &attempt.decision(), |name| position(keys, name));
+        write(call.realm, &attempt.decision(), keys);
         attempt::give(call, attempt)
     })?
 }
@@ -72,12 +72,7 @@ fn decide(
     let (cost, now) = (call.cost(1)?, call.now(2)?);
     key::read(call, call.count(0)?, |keys| {
         let decision = ask(call.state, keys, cost, now)?;
-        write(call.realm.slots, &decision, |name| position(keys, name));
+        write(call.realm, &decision, keys);
         Ok::<_, Failure>(UNDEFINED)
     })?
-}
-
-/// Where in the call the rule of a name stands.
-pub(crate) fn position(keys: &[Key], name: &str) -> Option<usize> {
-    keys.iter().position(|key| key.rule().name() == name)
 }

@@ -43,6 +43,13 @@ impl Realm {
         Ok(number)
     }
 
+    /// The number of a rule of this name, whatever else it is; for the few decisions about other keys than the call's.
+    #[cold]
+    pub(crate) fn named(&self, name: &str) -> Option<u32> {
+        let index = self.rules.borrow().by_number.iter().position(|rule| rule.name() == name)?;
+        u32::try_from(index).ok()
+    }
+
     /// The rule of a number that `number` gave.
     pub(crate) fn rule(&self, number: u32) -> Result<Rule, Failure> {
         let rules = self.rules.borrow();

@@ -26,7 +26,7 @@ pub(crate) enum Place {
     /// The outcome, or the only number of a small answer.
     Outcome = 0,
     Reason = 1,
-    /// Position in the call of the key whose rule denied, -1 for none.
+    /// Number of a rule with the name of the one that denied, -1 for none.
     Rule = 2,
     /// Microseconds, -1 for never.
     RetryAfter = 3,
@@ -72,11 +72,11 @@ impl Slots {
         unsafe { self.numbers.add(place as usize).write(value) }
     }
 
-    /// Names the rule that engaged its lockout as number `index` by the position of its key in the call.
-    pub(crate) fn put_engaged(self, index: usize, position: f64) {
+    /// Names the `index`th rule that engaged its lockout by its number.
+    pub(crate) fn put_engaged(self, index: usize, rule: f64) {
         assert!(index < KEYS, "a call has no more rules than keys");
         // SAFETY: the list fills the numbers from place 16 on.
-        unsafe { self.numbers.add(16 + index).write(position) }
+        unsafe { self.numbers.add(16 + index).write(rule) }
     }
 
     pub(crate) fn get(self, place: Place) -> f64 {
