@@ -1,0 +1,107 @@
+# Builds, tests and shows everything, each language by its own tools. `make help` lists what there is to do.
+#
+# Needs cargo, Python 3.10 or newer with venv, and Node 20 or newer. All else is installed into .venv and node_modules,
+# in the versions that constraints.txt and the lock files name. The native modules are built once, in release mode, and
+# rebuilt only when a source changes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+# Two builds by cargo at once only wait for each other.
+.NOTPARALLEL:
+
+PYTHON ?= python3
+VENV := .venv/bin
+NODE_TOOLS := node_modules/.package-lock.json
+MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/.venv" $(VENV)/maturin
+
+core := Cargo.toml Cargo.lock core/Cargo.toml $(shell find core/src -type f)
+python_native := $(core) pyproject.toml bindings-python/Cargo.toml $(shell find bindings-python/src -type f)
+node_native := $(core) bindings-node/Cargo.toml bindings-node/build.rs $(shell find bindings-node/src -type f)
+node_package := $(wildcard tsconfig*.json) $(shell find bindings-node/lib -type f)
+# A module that was removed by hand is built again, whatever its stamp says.
+missing = $(if $(wildcard $(1)),,always)
+
+.PHONY: help demo test bench lint rust model python node packages build clean tools always
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: build ## attack two guarded login services, and compare what was admitted with what must be
+	@$(VENV)/python demo/run.py
+
+test: lint rust model python node packages demo ## run every check and test of every language, then the demo
+
+lint: build ## check the form and the types of all languages, and that the core knows none of them
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo check -p doorkeep --no-default-features --locked
+	known=$$(cargo tree -p doorkeep --edges normal --no-default-features --prefix none --locked); \
+		! grep -E '^(tokio|redis|pyo3|napi)[ -]' <<< "$$known"
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	$(VENV)/mypy demo/*.py
+	$(VENV)/python -m mypy.stubtest doorkeep --allowlist bindings-python/stubtest-allowlist.txt
+	npm run --silent lint
+
+rust: tools ## test the core
+	if cargo nextest --version >/dev/null 2>&1; \
+		then cargo nextest run --workspace --locked; \
+		else cargo test --workspace --tests --locked; fi
+	cargo test --doc -p doorkeep --locked
+
+model: .venv/installed ## replay the vectors in the model that stands beside the core
+	$(VENV)/python tests/model/check.py
+
+python: build/python ## test the Python package
+	$(VENV)/python -m pytest -m "not wheel"
+
+node: build/node ## test the Node package, its types included
+	npm test
+
+packages: build ## install the wheel and the npm tarball as a stranger would, and use them
+	rm -rf build/wheel
+	$(MATURIN) build --release --locked --out build/wheel
+	DOORKEEP_WHEEL=$$(echo build/wheel/*.whl) $(VENV)/python -m pytest -m wheel
+	npm run pack-test
+
+build: build/python build/node ## build both native modules and install them here
+
+clean: ## remove what was built, but not the tools
+	rm -rf build target bindings-node/dist bindings-python/python/doorkeep/_native*.so
+
+build/python: $(python_native) .venv/installed $(call missing,bindings-python/python/doorkeep/_native*.so)
+	$(MATURIN) develop --release --locked
+	@mkdir -p $(@D) && touch $@
+
+build/node: build/node-native $(node_package)
+	npm run --silent build:ts
+	@touch $@
+
+build/node-native: $(node_native) $(NODE_TOOLS) $(call missing,bindings-node/dist/*.node)
+	npm run --silent build:native
+	@mkdir -p $(@D) && touch $@
+
+.venv/installed: pyproject.toml constraints.txt | tools
+	$(PYTHON) -m venv .venv
+	$(VENV)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	$(VENV)/python -m pip install --quiet --constraint constraints.txt --group dev
+	@touch $@
+
+$(NODE_TOOLS): package-lock.json | tools
+	npm ci --no-audit --no-fund
+	@touch $@
+
+# What must be there already, said before anything is built.
+need = @command -v $(1) >/dev/null || { echo "doorkeep needs $(1): $(2)" >&2; exit 1; }
+tools:
+	$(call need,cargo,install Rust with rustup)
+	$(call need,$(PYTHON),install Python 3.10 or newer)
+	$(call need,node,install Node 20 or newer)
+	$(call need,npm,it comes with Node)
+	@$(PYTHON) -c 'import sys, venv, ensurepip; assert sys.version_info >= (3, 10)' 2>/dev/null \
+		|| { echo "doorkeep needs Python 3.10 or newer with venv, $(PYTHON) is $$($(PYTHON) -V)" >&2; exit 1; }
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' \
+		|| { echo "doorkeep needs Node 20 or newer, node is $$(node -v)" >&2; exit 1; }
