@@ -100,6 +100,14 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The same answer to somebody who asks once more: a lockout is announced once.
+    pub(crate) fn again(&self) -> Self {
+        let outcome = if self.allowed() { Outcome::Allowed } else { Outcome::Denied };
+        Self { outcome, engaged: Vec::new(), ..self.clone() }
+    }
+}
+
 /// How long a denying check makes the caller wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wait {

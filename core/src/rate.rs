@@ -133,7 +133,7 @@ impl Rates {
         self.0.iter()
     }
 
-    /// The most calls that pass in any half-open span of this length: the closed form, which the limiter hits exactly.
+    /// The most calls that pass in any half-open span of this length; a greedy caller gets them in whole periods.
     #[must_use]
     pub fn max_in(&self, span: Duration) -> u64 {
         self.iter().map(|rate| rate.max_in(span)).min().unwrap_or(0)

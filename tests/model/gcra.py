@@ -81,8 +81,9 @@ class Windows:
         tat, healed = self.view(place, now)
         if healed:
             window = self.get(place)
+            # A birth: the heal took away more than any charge from before it, so none of them is given back.
             window.tat = tat
-            window.serial = self.new_id()
+            window.born = window.serial = self.new_id()
 
     def commit(self, place, now, cost):
         tat, _ = self.view(place, now)

@@ -69,6 +69,16 @@ impl EvictionQueue {
         }
     }
 
+    /// The entry was born anew in its place: its rank rose, and with it its turn among equals.
+    ///
+    /// Equals stand in the order of their births, so a birth must not change behind the heap's back.
+    pub(crate) fn reborn<T: Queued>(&mut self, slots: &mut Slots<T>, slot: Slot) {
+        let (whole, part) = slots.get(slot).rank();
+        let place = slots.get(slot).place() as usize;
+        self.nodes[place] = Node { whole, part, slot };
+        self.sift_down(slots, place);
+    }
+
     /// The entry that goes first.
     pub(crate) fn first<T: Queued>(&mut self, slots: &mut Slots<T>) -> Option<Slot> {
         loop {

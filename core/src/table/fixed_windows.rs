@@ -106,6 +106,8 @@ impl FixedWindows {
             entry.is_exhausted = is_exhausted;
             self.queues[before].remove(&mut self.slots, slot);
             self.queues[usize::from(is_exhausted)].push(&mut self.slots, slot);
+        } else if !was_open {
+            self.queues[before].reborn(&mut self.slots, slot);
         } else if lowered {
             self.queues[before].lowered(&mut self.slots, slot);
         }

@@ -151,6 +151,9 @@ impl WindowTable {
                 }
                 let born = entry.born;
                 self.write(slot, window.after);
+                if fresh {
+                    self.groups[window.group as usize].queue.reborn(&mut self.slots, slot);
+                }
                 born
             }
             None => {
@@ -163,10 +166,15 @@ impl WindowTable {
 
     /// Stores the mended state of a window from the far future.
     pub(crate) fn heal(&mut self, window: &Checked) {
-        if let Some(slot) = window.slot.filter(|_| window.view.healed) {
-            self.serial += 1;
-            self.write(slot, window.view.full_at);
-        }
+        let Some(slot) = window.slot.filter(|_| window.view.healed) else { return };
+        // A birth: the heal took away more than any charge from before it, so none of them is given back.
+        let group = window.group as usize;
+        self.groups[group].queue.remove(&mut self.slots, slot);
+        self.serial += 1;
+        let FullAt { whole, part } = window.view.full_at;
+        let healed = self.slots.get_mut(slot);
+        (healed.whole, healed.part, healed.born, healed.serial) = (whole, part, self.serial, self.serial);
+        self.groups[group].queue.push(&mut self.slots, slot);
     }
 
     /// Gives back a charge: exactly when nothing came after it, else without minting budget.
