@@ -46,6 +46,10 @@ impl Limiter {
         self.windows.len() + self.strikes.iter().flatten().map(Table::len).sum::<usize>()
     }
 
+    pub(crate) fn live_windows(&self, now: u64) -> usize {
+        self.windows.live(now)
+    }
+
     pub(crate) fn evicted(&self) -> u64 {
         self.windows.evicted + self.strikes.iter().flatten().map(|table| table.evicted).sum::<u64>()
     }
@@ -119,7 +123,8 @@ impl Limiter {
                         Standing::Counting { counted, last } => {
                             check(None, policy.threshold - counted, reset_after(last))
                         }
-                        Standing::Nothing => match table.saturated(&named(keys, rule), now).filter(|_| !table.has(key)) {
+                        Standing::Nothing => match table.saturated(&named(keys, rule), now).filter(|_| !table.has(key))
+                        {
                             Some(wait) => check(Some((Reason::Saturated, wait)), 0, 0),
                             None => check(None, policy.threshold, 0),
                         },

@@ -70,8 +70,7 @@ impl Table {
     pub(crate) fn saturated(&self, named: &[u32], now: u64) -> Option<u64> {
         let new = named.iter().filter(|key| self.find(**key).is_none()).count();
         let others = || (0..self.all.len()).filter(|at| !named.contains(&self.all[*at].key));
-        let mut ends: Vec<u64> =
-            others().filter(|at| self.all[*at].engager.is_some()).map(|at| self.end(at)).collect();
+        let mut ends: Vec<u64> = others().filter(|at| self.all[*at].engager.is_some()).map(|at| self.end(at)).collect();
         ends.sort_unstable();
         let counting = others().count() - ends.len();
         let missing = (self.all.len() + new).saturating_sub(self.capacity + counting);
@@ -83,7 +82,8 @@ impl Table {
         let new = named.iter().filter(|key| self.find(**key).is_none()).count();
         while self.all.len() + new > self.capacity {
             let others = || (0..self.all.len()).filter(|at| !named.contains(&self.all[*at].key));
-            let counting = others().filter(|at| self.all[*at].engager.is_none()).min_by_key(|at| self.all[*at].activity);
+            let counting =
+                others().filter(|at| self.all[*at].engager.is_none()).min_by_key(|at| self.all[*at].activity);
             let locked = others().filter(|at| self.all[*at].engager.is_some());
             let locked = locked.min_by_key(|at| (self.end(*at), self.all[*at].activity));
             let expired = [counting, locked].into_iter().flatten().find(|at| self.end(*at) <= now);

@@ -1,6 +1,8 @@
 //! gcra windows in a vector. A state is `tat`, the moment of fullness in units of 1/count µs, so the
 //! emission interval is `period` of them and everything is a whole number.
 
+use std::collections::HashMap;
+
 use super::Rate;
 
 /// One rate of one rule: the rule's index, the rate's index.
@@ -85,6 +87,10 @@ impl Windows {
         self.all.len()
     }
 
+    pub(crate) fn live(&self, now: u64) -> usize {
+        self.all.iter().filter(|window| !window.expired(now)).count()
+    }
+
     fn find(&self, group: Group, key: u32) -> Option<usize> {
         self.all.iter().position(|window| window.group == group && window.key == key)
     }
@@ -101,10 +107,13 @@ impl Windows {
         }
     }
 
+    /// A healed window is born anew: no charge from before is given back.
     pub(crate) fn heal(&mut self, group: Group, key: u32, rate: Rate, now: u64) {
         let view = self.view(group, key, rate, now);
         if let Some(at) = self.find(group, key).filter(|_| view.healed) {
-            (self.all[at].tat, self.all[at].serial) = (view.tat, self.id());
+            let id = self.id();
+            let window = &mut self.all[at];
+            (window.tat, window.born, window.serial) = (view.tat, id, id);
         }
     }
 
@@ -112,11 +121,12 @@ impl Windows {
     pub(crate) fn make_room(&mut self, named: &[(Group, u32)], now: u64) {
         let new = named.iter().filter(|(group, key)| self.find(*group, *key).is_none()).count();
         while self.all.len() + new > self.capacity {
-            let size = |group: Group| self.all.iter().filter(|window| window.group == group).count();
             let free = || (0..self.all.len()).filter(|at| !named.contains(&(self.all[*at].group, self.all[*at].key)));
             let expired: Vec<usize> = free().filter(|at| self.all[*at].expired(now)).collect();
-            let largest = free().map(|at| size(self.all[at].group)).max().expect("the call fits into the capacity");
-            let live: Vec<usize> = free().filter(|at| size(self.all[*at].group) == largest).collect();
+            let mut sizes: HashMap<Group, usize> = HashMap::new();
+            self.all.iter().for_each(|window| *sizes.entry(window.group).or_default() += 1);
+            let largest = free().map(|at| sizes[&self.all[at].group]).max().expect("the call fits into the capacity");
+            let live: Vec<usize> = free().filter(|at| sizes[&self.all[*at].group] == largest).collect();
             self.evicted += u64::from(expired.is_empty());
             let candidates = if expired.is_empty() { live } else { expired };
             let first = candidates.into_iter().min_by(|a, b| {
