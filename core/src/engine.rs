@@ -71,7 +71,7 @@ pub(crate) fn decide(
 }
 
 /// The keys of a call, each once: a key named twice is one attempt.
-fn distinct(keys: &[Key]) -> Result<SmallVec<[&Key; 4]>, Error> {
+pub(crate) fn distinct(keys: &[Key]) -> Result<SmallVec<[&Key; 4]>, Error> {
     check_count(keys)?;
     let mut once: SmallVec<[&Key; 4]> = SmallVec::new();
     for key in keys {
@@ -97,8 +97,10 @@ fn check_capacity(memory: &Memory, rules: &Rules, positions: &[usize]) -> Result
         .iter()
         .filter(|position| matches!(rules.get(**position).state, RuleState::Strikes(_)))
         .map(|position| positions.iter().filter(|other| *other == position).count());
-    let needed = strikes.fold(windows, usize::max);
-    let capacity = memory.capacity();
+    check_windows(strikes.fold(windows, usize::max), memory.capacity())
+}
+
+pub(crate) fn check_windows(needed: usize, capacity: usize) -> Result<(), Error> {
     if needed <= capacity {
         return Ok(());
     }

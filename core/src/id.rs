@@ -8,6 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct AttemptId(pub(crate) u64);
 
+#[cfg(feature = "redis")]
+impl AttemptId {
+    /// An id that no other process has: drawn from the operating system, so that a fork cannot repeat it.
+    pub(crate) fn random() -> Self {
+        Self(secret_words()[0])
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
+    pub(crate) fn from_slice(bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    }
+}
+
 /// Makes the ids of the attempts on one limiter's memory: unique there, which is all that its tables need.
 #[derive(Debug, Default)]
 pub(crate) struct AttemptIds(AtomicU64);

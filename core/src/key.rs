@@ -30,7 +30,7 @@ impl Digest {
     }
 
     /// The digest of `parts`; the length before each keeps (`a b`, `c`) and (`a`, `b c`) apart.
-    fn of_parts(parts: &[&[u8]], secret: Option<&[u8]>) -> Result<Self, Error> {
+    pub(crate) fn of_parts(parts: &[&[u8]], secret: Option<&[u8]>) -> Result<Self, Error> {
         check_parts(parts)?;
         match secret {
             None => {

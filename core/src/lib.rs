@@ -48,6 +48,8 @@ mod limits;
 mod period_text;
 mod policy;
 mod rate;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod registry;
 mod rule;
 mod stats;

@@ -37,6 +37,15 @@ impl RuleCounters {
         self.allowed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a decision of a limiter with one rule.
+    #[cfg(feature = "redis")]
+    pub(crate) fn count(&self, decision: &crate::Decision) {
+        match decision.reason {
+            None => self.allowed(),
+            Some(reason) => self.denied(reason),
+        }
+    }
+
     pub(crate) fn denied(&self, reason: Reason) {
         self.denied[reason as usize].fetch_add(1, Ordering::Relaxed);
     }

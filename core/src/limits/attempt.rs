@@ -21,6 +21,13 @@ pub struct Settlement<'a> {
     pub forgive_address: &'a [&'a str],
 }
 
+impl Settlement<'_> {
+    pub(crate) fn forgives(&self, key: &Key) -> bool {
+        let rule = key.rule().name();
+        self.forgive.contains(&rule) || self.forgive_address.contains(&rule)
+    }
+}
+
 /// An attempt that was counted on all of its keys, or denied. Settled once; doing nothing leaves it counted.
 ///
 /// ```
@@ -84,7 +91,7 @@ impl Attempt {
         engine::check_count(keys)?;
         let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
         if new.is_empty() || !state.decision.allowed() {
-            return Ok(state.decision.clone());
+            return Ok(state.decision.again());
         }
         let (decision, taken) = self.limiter.reserve(&new, cost, now)?;
         if decision.allowed() {
@@ -104,12 +111,8 @@ impl Attempt {
         if !state.is_open {
             return Ok(false);
         }
-        check(settlement, &state.keys)?;
-        let is_forgiven = |key: &&Key| {
-            let rule = key.rule().name();
-            settlement.forgive.contains(&rule) || settlement.forgive_address.contains(&rule)
-        };
-        let forgiven: Vec<&Key> = state.keys.iter().filter(is_forgiven).collect();
+        check_settlement(settlement, &state.keys)?;
+        let forgiven: Vec<&Key> = state.keys.iter().filter(|key| settlement.forgives(key)).collect();
         self.limiter.forget(&forgiven)?;
         let given_back = state.taken.iter().filter(|taken| settlement.give_back.contains(&taken.key.rule().name()));
         self.limiter.give_back(given_back, now);
@@ -127,13 +130,25 @@ impl Attempt {
     }
 }
 
+#[cfg(feature = "redis")]
+impl Attempt {
+    /// Gives back what was taken from some keys, as a part of settling an attempt that spans an outage.
+    pub(crate) fn give_back(&self, is_returned: impl Fn(&Key) -> bool, now: Timestamp) {
+        let mut state = self.state.lock();
+        if std::mem::take(&mut state.is_open) {
+            self.limiter.give_back(state.taken.iter().filter(|taken| is_returned(&taken.key)), now);
+        }
+    }
+}
+
 impl State {
     fn holds(&self, key: &Key) -> bool {
         self.keys.iter().any(|held| held.counts_as(key))
     }
 }
 
-pub(crate) fn check(settlement: &Settlement<'_>, keys: &[Key]) -> Result<(), Error> {
+/// Refuses rules that the attempt does not hold or that cannot be treated so.
+pub(crate) fn check_settlement(settlement: &Settlement<'_>, keys: &[Key]) -> Result<(), Error> {
     let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
     for (list, rule) in lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule))) {
         let mut of_rule = keys.iter().filter(|key| key.rule().name() == *rule).peekable();

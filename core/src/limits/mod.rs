@@ -6,6 +6,8 @@ mod fixed_window;
 mod limiter;
 mod token_bucket;
 
+#[cfg(feature = "redis")]
+pub(crate) use attempt::check_settlement;
 pub use attempt::{Attempt, Settlement};
 pub use attempt_limiter::{AttemptLimiter, Reservation, Strikes};
 pub use fixed_window::FixedWindow;

@@ -55,6 +55,22 @@ pub(crate) struct Gcra {
     numerator: u64,
 }
 
+#[cfg(feature = "redis")]
+impl Gcra {
+    pub(crate) fn period(&self) -> u64 {
+        self.period
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// What a call of cost `n` adds to the moment of fullness; for more than a window ever holds, too much for it.
+    pub(crate) fn charge(&self, n: u32) -> (u64, u32) {
+        self.intervals(n.min(self.count + 1))
+    }
+}
+
 impl Gcra {
     pub(crate) fn new(rate: &Rate) -> Self {
         let (count, period) = (rate.count(), rate.period_micros());
@@ -73,8 +89,7 @@ impl Gcra {
     pub(crate) fn load(&self, state: Option<FullAt>, now: Timestamp) -> View {
         match state {
             Some(full_at) if full_at.whole > now.as_micros() + 2 * self.period => {
-                let full_at = FullAt { whole: now.as_micros() + self.period, part: 0 };
-                View { full_at, healed: true }
+                View { full_at: self.spent_from(now), healed: true }
             }
             Some(full_at) if full_at.whole >= now.as_micros() => View { full_at, healed: false },
             _ => View { full_at: FullAt::at(now), healed: false },
@@ -90,6 +105,11 @@ impl Gcra {
         let after = self.plus(full_at, interval, fraction);
         let limit = now.as_micros() + self.period;
         if after.rounded_up() <= limit { Ok(after) } else { Err(Wait::Micros(after.rounded_up() - limit)) }
+    }
+
+    /// The most that `now` could have spent: the window is full again a period from now.
+    pub(crate) fn spent_from(&self, now: Timestamp) -> FullAt {
+        FullAt { whole: now.as_micros() + self.period, part: 0 }
     }
 
     /// The largest cost that [`Gcra::test`] would still allow.

@@ -134,6 +134,14 @@ impl Policy {
     }
 }
 
+#[cfg(feature = "redis")]
+impl Strikes {
+    /// Strikes as they were stored elsewhere: the ids oldest first, the engager last.
+    pub(crate) fn from_parts(latest: u64, locked: bool, counted: impl Iterator<Item = AttemptId>) -> Self {
+        Self { latest: LatestAndLock::new(latest, locked), counted: counted.collect() }
+    }
+}
+
 impl Strikes {
     pub(crate) fn is_locked(&self) -> bool {
         self.latest.locked()

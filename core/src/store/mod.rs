@@ -1,3 +1,5 @@
 //! Where state lives. A store holds no formula: policies decide, tables keep.
 
 pub(crate) mod memory;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;

@@ -45,6 +45,11 @@ impl Fields {
         self.0.remove(name)
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     pub(crate) fn take(&mut self, name: &str) -> Value {
         self.take_if_any(name).unwrap_or_else(|| panic!("no field {name} in {:?}", self.0))
     }

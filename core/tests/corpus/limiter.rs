@@ -16,34 +16,13 @@ pub(crate) struct Limiters {
 
 impl Limiters {
     pub(crate) fn new(fields: &mut Fields) -> Self {
-        let rules = fields.fields("rules").into_entries().map(|(label, fields)| {
-            let rule = rule(&label, Fields::new(fields));
-            (label, rule)
-        });
-        let rules = rules.collect();
+        let rules = rules(fields);
         Self { limiter: Limiter::new(fields.narrow("capacity")).unwrap(), rules, attempts: HashMap::new() }
-    }
-
-    fn keys(&self, fields: &mut Fields) -> Result<Vec<Key>, Error> {
-        fields.list("keys").into_iter().map(|key| self.key(Fields::new(key))).collect()
-    }
-
-    fn key(&self, mut fields: Fields) -> Result<Key, Error> {
-        let rule = &self.rules[&fields.text("rule")];
-        let key = match fields.take_if_any("address") {
-            Some(address) => rule.ip_key(address.as_str().unwrap()),
-            None => {
-                let parts: Vec<Vec<u8>> = fields.list("parts").iter().map(bytes).collect();
-                rule.key(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
-            }
-        };
-        fields.done("key");
-        key
     }
 
     fn decide(&mut self, op: &str, fields: &mut Fields) -> Result<Value, Error> {
         let name = fields.take_if_any(if op == "extend" { "attempt" } else { "as" });
-        let keys = self.keys(fields);
+        let keys = keys(&self.rules, fields);
         let (cost, now) = (fields.cost(), fields.now());
         let (keys, cost, now) = (keys?, cost?, now?);
         let made = match (op, name) {
@@ -80,7 +59,7 @@ impl Subject for Limiters {
                 json!({ "settled": attempt.cancel(fields.now().unwrap()) })
             }
             "reset" => {
-                let reset = self.keys(fields).and_then(|keys| self.limiter.reset(&keys));
+                let reset = keys(&self.rules, fields).and_then(|keys| self.limiter.reset(&keys));
                 answer(reset, |reset| json!({ "reset": reset }))
             }
             "size" => json!({ "size": self.limiter.len() }),
@@ -88,6 +67,28 @@ impl Subject for Limiters {
             op => answer(self.decide(op, fields), |made| made),
         }
     }
+}
+
+pub(crate) fn rules(fields: &mut Fields) -> HashMap<String, Rule> {
+    let entries = fields.fields("rules").into_entries();
+    entries.map(|(label, fields)| (label.clone(), rule(&label, Fields::new(fields)))).collect()
+}
+
+pub(crate) fn keys(rules: &HashMap<String, Rule>, fields: &mut Fields) -> Result<Vec<Key>, Error> {
+    fields.list("keys").into_iter().map(|fields| key(rules, Fields::new(fields))).collect()
+}
+
+fn key(rules: &HashMap<String, Rule>, mut fields: Fields) -> Result<Key, Error> {
+    let rule = &rules[&fields.text("rule")];
+    let key = match fields.take_if_any("address") {
+        Some(address) => rule.ip_key(address.as_str().unwrap()),
+        None => {
+            let parts: Vec<Vec<u8>> = fields.list("parts").iter().map(bytes).collect();
+            rule.key(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        }
+    };
+    fields.done("key");
+    key
 }
 
 /// `ip#2` is a second rule object of the name `ip`.

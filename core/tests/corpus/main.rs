@@ -6,6 +6,12 @@
 
 mod fields;
 mod limiter;
+#[cfg(feature = "redis")]
+mod over_redis;
+#[cfg(feature = "redis")]
+#[path = "../support/server.rs"]
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod server;
 mod single;
 mod texts;
 

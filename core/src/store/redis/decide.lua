@@ -46,7 +46,8 @@ function kinds.g(raw, policy)
     if raw ~= '' and not (sound and is_time(whole) and part < q) then
       whole, part, born, serial, mend = now + period, 0, id, id, true
     elseif whole > now + 2 * period then
-      whole, part, serial, mend = now + period, 0, id, true
+      -- A birth: the heal took away more than any charge from before it, so none of them is given back.
+      whole, part, born, serial, mend = now + period, 0, id, id, true
     end
     mended[rate + 1] = pack('>dI4c8c8', whole, part, born, serial)
     mended_end = math.max(mended_end, part > 0 and whole + 1 or whole)

@@ -1,0 +1,22 @@
+//! State in Redis: one connection, one script that decides, one that settles.
+//!
+//! Knows policy parameters, keys and states as bytes; the formulas stay in `policy` and, for the
+//! half that must run beside the data, in the two scripts. Invariant: nothing that may have been
+//! executed is sent twice.
+
+mod connection;
+mod memory_check;
+mod options;
+mod reading;
+mod script;
+mod store;
+mod trouble;
+mod wire;
+
+pub use options::{Clock, Options};
+pub(crate) use reading::{Asked, Charges, Reading};
+pub(crate) use script::Request;
+pub use store::Event;
+pub(crate) use store::Store;
+pub(crate) use trouble::Trouble;
+pub(crate) use wire::{Act, Kind, Wire};

@@ -1,0 +1,321 @@
+//! A store: the connection, one total deadline, the breaker and what it has to tell.
+//!
+//! Knows no policy. Invariant: a call returns within the timeout whatever the server does, and at
+//! once while the breaker is open; one probe at a time looks for the server's return.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use redis::{Client, Cmd, ConnectionInfo, RedisResult, Value};
+
+use crate::error::Error;
+use crate::id::AttemptId;
+use crate::store::redis::connection::Slot;
+use crate::store::redis::memory_check;
+use crate::store::redis::options::{self, Options};
+use crate::store::redis::script::{Request, Scripts, Source};
+use crate::store::redis::trouble::{self, Trouble};
+use crate::time::Timestamp;
+
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+const CHECK_MEMORY_EVERY: Duration = Duration::from_secs(600);
+/// An outage is two events; whoever does not read them loses the oldest, not memory.
+const KEPT_EVENTS: usize = 64;
+/// With another clock than the server's: virtual time may stand still while the server's does not.
+const LEAST_TTL_MS: u64 = 600_000;
+
+/// Something that an operator wants one log line for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The store stopped answering.
+    StoreDown {
+        /// Where it is, without credentials.
+        place: String,
+        /// What was seen, in a word or two.
+        why: String,
+    },
+    /// The store answers again.
+    StoreUp {
+        /// Where it is, without credentials.
+        place: String,
+    },
+    /// The server refused a call that others may not meet: out of memory, no permission, busy.
+    StoreRefused {
+        /// Where it is, without credentials.
+        place: String,
+        /// The server's error code.
+        why: String,
+    },
+    /// The server drops keys when its memory is full: an evicted count is a reset limit.
+    StoreEvicts {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// A value at one of our keys was not ours; it counts as fully spent.
+    CorruptState {
+        /// The rule whose key it was.
+        rule: String,
+    },
+}
+
+/// What a process has open to one server. A forked child leaves its parent's alone and makes its own.
+struct Live {
+    process: u32,
+    slot: Slot,
+    is_down: AtomicBool,
+    is_probing: AtomicBool,
+    timeouts_in_a_row: AtomicU32,
+    refusing: AtomicBool,
+}
+
+impl Live {
+    fn new() -> Self {
+        Self {
+            process: std::process::id(),
+            slot: Slot::default(),
+            is_down: AtomicBool::new(false),
+            is_probing: AtomicBool::new(false),
+            timeouts_in_a_row: AtomicU32::new(0),
+            refusing: AtomicBool::new(false),
+        }
+    }
+}
+
+pub(crate) struct Store {
+    client: Client,
+    place: String,
+    pub(crate) options: Options,
+    pub(crate) scripts: Scripts,
+    live: ArcSwap<Live>,
+    is_closed: AtomicBool,
+    /// Counts the returns of the server: local state from before the latest one is void.
+    returns: AtomicU64,
+    events: Mutex<VecDeque<Event>>,
+    has_events: AtomicBool,
+    warned_of_eviction: AtomicBool,
+}
+
+impl Store {
+    pub(crate) fn new(url: &str, options: Options) -> Result<Arc<Self>, Error> {
+        options.check()?;
+        let info: ConnectionInfo = options::address(url)?;
+        // Whoever embeds us may have installed a provider already; theirs stands then.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let place = options::place(&info);
+        let client = Client::open(info)
+            .map_err(|_| Error::config(format!("redis url cannot be used by this build, address=`{place}`")))?;
+        Ok(Arc::new(Self {
+            client,
+            place,
+            options,
+            scripts: Scripts::new(),
+            live: ArcSwap::from_pointee(Live::new()),
+            is_closed: AtomicBool::new(false),
+            returns: AtomicU64::new(0),
+            events: Mutex::default(),
+            has_events: AtomicBool::new(false),
+            warned_of_eviction: AtomicBool::new(false),
+        }))
+    }
+
+    /// The instant to send: the caller's, this process's by the client clock, or none for the server's.
+    pub(crate) fn instant(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        match self.options.clock {
+            options::Clock::Server => now,
+            options::Clock::Client => now.or_else(|| Some(Timestamp::now())),
+        }
+    }
+
+    pub(crate) fn least_ttl(instant: Option<Timestamp>) -> u64 {
+        if instant.is_some() { LEAST_TTL_MS } else { 0 }
+    }
+
+    /// How often the server has come back.
+    pub(crate) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Acquire)
+    }
+
+    /// Runs a script within the timeout. What may have run is never sent again.
+    pub(crate) async fn run(self: &Arc<Self>, source: &Source, request: &Request) -> Result<Value, Trouble> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Trouble::Closed);
+        }
+        let live = self.live();
+        if live.is_down.load(Ordering::Acquire) {
+            self.probe(&live);
+            return Err(Trouble::StillDown);
+        }
+        let outcome = self.send(&live, source, request).await;
+        match &outcome {
+            Ok(_) => live.refusing.store(false, Ordering::Relaxed),
+            Err(Trouble::Down { why, .. }) => self.goes_down(&live, why),
+            Err(Trouble::Refused { why, .. }) => {
+                // Once, until a call succeeds again.
+                if !live.refusing.swap(true, Ordering::Relaxed) {
+                    self.tell(Event::StoreRefused { place: self.place.clone(), why: why.clone() });
+                }
+            }
+            Err(Trouble::StillDown | Trouble::Closed) => {}
+        }
+        outcome
+    }
+
+    /// Drops the connection. Calls are answered by `on_error` from now on.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.live().slot.drop_up_to(u64::MAX);
+    }
+
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_events(&self) -> Vec<Event> {
+        let mut events = self.events.lock();
+        self.has_events.store(false, Ordering::Release);
+        events.drain(..).collect()
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        let mut events = self.events.lock();
+        if events.len() == KEPT_EVENTS {
+            events.pop_front();
+        }
+        events.push_back(event);
+        self.has_events.store(true, Ordering::Release);
+    }
+
+    fn live(&self) -> Arc<Live> {
+        let live = self.live.load_full();
+        if live.process == std::process::id() {
+            return live;
+        }
+        // A forked child: the parent's connection and its tasks belong to a runtime that does not exist here.
+        let ours = Arc::new(Live::new());
+        std::mem::forget(self.live.swap(Arc::clone(&ours)));
+        std::mem::forget(live);
+        ours
+    }
+
+    /// One deadline over connecting, sending and, where the server does not know the script, sending its source.
+    async fn send(self: &Arc<Self>, live: &Arc<Live>, source: &Source, request: &Request) -> Result<Value, Trouble> {
+        let run = async {
+            let (mut connected, is_new) = live.slot.get(&self.client).await.map_err(|error| (error, 0))?;
+            if is_new {
+                self.watch_memory(live, connected.number);
+            }
+            let number = connected.number;
+            let connection = &mut connected.connection;
+            let answer = match exchange(connection, &source.by_hash(request)).await {
+                // Proof that nothing ran.
+                Err(error) if trouble::is_unknown_script(&error) => {
+                    exchange(connection, &source.by_source(request)).await
+                }
+                answer => answer,
+            };
+            answer.map_err(|error| (error, number))
+        };
+        match tokio::time::timeout(self.options.timeout, run).await {
+            Ok(Ok(value)) => {
+                live.timeouts_in_a_row.store(0, Ordering::Relaxed);
+                Ok(value)
+            }
+            Ok(Err((error, number))) => {
+                let trouble = Trouble::of(&error);
+                if let Trouble::Down { drop_connection: true, .. } | Trouble::Refused { drop_connection: true, .. } =
+                    trouble
+                {
+                    live.slot.drop_up_to(number);
+                }
+                Err(trouble)
+            }
+            Err(_) => {
+                // One timeout may be a slow server; after two in a row the connection is not believed any more.
+                if live.timeouts_in_a_row.fetch_add(1, Ordering::Relaxed) > 0 {
+                    live.slot.drop_up_to(u64::MAX);
+                }
+                Err(Trouble::timed_out())
+            }
+        }
+    }
+
+    fn goes_down(self: &Arc<Self>, live: &Arc<Live>, why: &str) {
+        if !live.is_down.swap(true, Ordering::AcqRel) {
+            self.tell(Event::StoreDown { place: self.place.clone(), why: why.to_owned() });
+        }
+        self.probe(live);
+    }
+
+    /// Looks for the server's return, unless somebody does already.
+    fn probe(self: &Arc<Self>, live: &Arc<Live>) {
+        if live.is_probing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (store, live) = (Arc::downgrade(self), Arc::clone(live));
+        tokio::spawn(async move {
+            // Also when the runtime drops this task: the next call starts another.
+            let _probing = Probing(Arc::clone(&live));
+            loop {
+                tokio::time::sleep(PROBE_EVERY).await;
+                let Some(store) = Weak::upgrade(&store) else { return };
+                if store.is_closed.load(Ordering::Acquire) || store.finds_server(&live).await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Asks the deciding script about a key that does not exist: what answers it answers real calls.
+    async fn finds_server(self: &Arc<Self>, live: &Arc<Live>) -> bool {
+        let mut request = Request::decide(None, false, 0, AttemptId::random());
+        let window = [0x3f, 0xf0, 0, 0, 0, 0, 0, 0];
+        request.push(format!("{}:{{probe}}", self.options.prefix), [b"w", &window[..], &window[..]].concat());
+        let answer = self.send(live, &self.scripts.decide, &request).await;
+        let is_back = !matches!(answer, Err(Trouble::Down { .. }));
+        if is_back {
+            self.returns.fetch_add(1, Ordering::AcqRel);
+            live.is_down.store(false, Ordering::Release);
+            self.tell(Event::StoreUp { place: self.place.clone() });
+        }
+        is_back
+    }
+
+    /// Looks now and every ten minutes whether the server evicts, as long as this connection is the current one.
+    fn watch_memory(self: &Arc<Self>, live: &Arc<Live>, number: u64) {
+        let (store, live) = (Arc::downgrade(self), Arc::downgrade(live));
+        tokio::spawn(async move {
+            loop {
+                let (Some(store), Some(live)) = (Weak::upgrade(&store), Weak::upgrade(&live)) else { return };
+                let Some(connected) = live.slot.current().filter(|current| current.number == number) else { return };
+                let asked = memory_check::evicting_policy(connected.connection);
+                let policy = tokio::time::timeout(store.options.timeout, asked).await.ok().flatten();
+                if let Some(policy) = policy {
+                    if !store.warned_of_eviction.swap(true, Ordering::Relaxed) {
+                        store.tell(Event::StoreEvicts { policy });
+                    }
+                }
+                drop((store, live));
+                tokio::time::sleep(CHECK_MEMORY_EVERY).await;
+            }
+        });
+    }
+}
+
+/// Sends one command. An error reply is an error here, not a value.
+async fn exchange(connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+    connection.send_packed_command(command).await.and_then(Value::extract_error)
+}
+
+struct Probing(Arc<Live>);
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.0.is_probing.store(false, Ordering::Release);
+    }
+}
