@@ -11,6 +11,8 @@ use crate::error::Error;
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::period_text;
 use crate::rate::MAX_COUNT;
+#[cfg(feature = "redis")]
+use crate::redis::{StoreClock, StoreOptions};
 use crate::rule::MAX_THRESHOLD;
 use crate::time::{Period, Timestamp};
 
@@ -189,6 +191,60 @@ pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
         }
         _ => Err(Error::config(format!("on_error must be local, open or closed, value=`{value}`"))),
     }
+}
+
+/// The prefix of a store's keys: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `ratelimit`.
+///
+/// # Errors
+/// The value is not such a text.
+#[cfg(feature = "redis")]
+pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
+    match value {
+        Value::Missing => Ok(StoreOptions::default().prefix),
+        Value::Text(text) => Ok(text.to_owned()),
+        _ => Err(Error::config(format!("prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{value}`"))),
+    }
+}
+
+/// The bound on every call to a store: 1 ms to 60 s, default 200 ms.
+///
+/// # Errors
+/// The value is not a duration within these bounds.
+#[cfg(feature = "redis")]
+pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
+    let refused = |_| Error::config(format!("timeout must be from 1ms to 60s, value=`{value}`"));
+    let default = StoreOptions::default().timeout;
+    if value == Value::Missing {
+        return Ok(default);
+    }
+    let timeout = duration("timeout", value, unit, None).map_err(refused)?;
+    StoreOptions { timeout, ..StoreOptions::default() }.check().map_err(refused)?;
+    Ok(timeout)
+}
+
+/// Whose time decides: `server` (default) or `client`.
+///
+/// # Errors
+/// Any other value.
+#[cfg(feature = "redis")]
+pub fn store_clock(value: Value<'_>) -> Result<StoreClock, Error> {
+    match value {
+        Value::Missing => Ok(StoreClock::default()),
+        Value::Text("server") => Ok(StoreClock::Server),
+        Value::Text("client") => Ok(StoreClock::Client),
+        Value::Text(text) => {
+            let text: String = text.chars().take(64).collect();
+            Err(Error::config(format!("clock must be server or client, value=`{text}`")))
+        }
+        _ => Err(Error::config(format!("clock must be server or client, value=`{value}`"))),
+    }
+}
+
+/// A limiter over a store was given no name, which its keys need.
+#[cfg(feature = "redis")]
+#[must_use]
+pub fn name_required() -> Error {
+    Error::config("name is required with a store")
 }
 
 /// An option that no constructor knows.

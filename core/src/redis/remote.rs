@@ -87,7 +87,7 @@ impl Remote {
             request.push(key.clone(), act.argument());
         }
         match self.store.run(&self.store.scripts.settle, &request).await {
-            Ok(Value::Array(answers)) => answers.iter().skip(1).map(|answer| integer(answer)).collect(),
+            Ok(Value::Array(answers)) => answers.iter().skip(1).map(integer).collect(),
             Ok(_) => None,
             Err(trouble) => {
                 self.fails(&trouble);

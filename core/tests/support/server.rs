@@ -1,5 +1,7 @@
 //! Real servers for tests: one process each, on a free loopback port, ended with the test.
 
+#![allow(clippy::disallowed_methods, reason = "a test waits for real servers")]
+
 use std::env;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;

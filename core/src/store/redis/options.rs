@@ -42,7 +42,7 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let prefix = &self.prefix;
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-');
         if !(1..=64).contains(&prefix.len()) || !prefix.bytes().all(is_plain) {

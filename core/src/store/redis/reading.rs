@@ -228,7 +228,7 @@ fn read_window(policy: &fixed_window::Policy, state: &[u8], now: Timestamp, corr
 /// A whole number of microseconds below 2^53, at the head of `bytes`.
 fn instant(bytes: &[u8]) -> Option<u64> {
     let number = f64::from_be_bytes(*bytes.first_chunk()?);
-    let is_instant = number >= 0.0 && number < 9_007_199_254_740_992.0 && number.fract() == 0.0;
+    let is_instant = (0.0..9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number within 0..2^53")]
     is_instant.then_some(number as u64)
 }

@@ -295,10 +295,8 @@ impl Store {
                 let Some(connected) = live.slot.current().filter(|current| current.number == number) else { return };
                 let asked = memory_check::evicting_policy(connected.connection);
                 let policy = tokio::time::timeout(store.options.timeout, asked).await.ok().flatten();
-                if let Some(policy) = policy {
-                    if !store.warned_of_eviction.swap(true, Ordering::Relaxed) {
-                        store.tell(Event::StoreEvicts { policy });
-                    }
+                if let Some(policy) = policy.filter(|_| !store.warned_of_eviction.swap(true, Ordering::Relaxed)) {
+                    store.tell(Event::StoreEvicts { policy });
                 }
                 drop((store, live));
                 tokio::time::sleep(CHECK_MEMORY_EVERY).await;
