@@ -185,7 +185,7 @@ impl StrikeTable {
         let mut at = self.lists[list].front();
         if list == LOCKED {
             let end = |slot: Slot| self.policy.ends_at(&self.slots.get(slot).strikes);
-            if self.lists[LOCKED].iter_from_back(&self.slots).next().is_some_and(|back| end(slot) <= end(back)) {
+            if self.lists[LOCKED].iter_from_back(&self.slots).next().is_some_and(|back| end(slot) < end(back)) {
                 at = None;
             }
             while let Some(later) = at.filter(|other| end(*other) > end(slot)) {
