@@ -50,7 +50,7 @@ rust: tools ## test the core
 	if cargo nextest --version >/dev/null 2>&1; \
 		then cargo nextest run --workspace --locked; \
 		else cargo test --workspace --tests --locked; fi
-	cargo test --doc -p doorkeep --locked
+	cargo test --doc --workspace --locked
 
 model: .venv/installed ## replay the vectors in the model that stands beside the core
 	$(VENV)/python tests/model/check.py
@@ -73,7 +73,7 @@ clean: ## remove what was built, but not the tools
 	rm -rf build target bindings-node/dist bindings-python/python/doorkeep/_native*.so
 
 build/python: $(python_native) .venv/installed $(call missing,bindings-python/python/doorkeep/_native*.so)
-	$(MATURIN) develop --release --locked
+	PIP_QUIET=1 $(MATURIN) develop --release --locked
 	@mkdir -p $(@D) && touch $@
 
 build/node: build/node-native $(node_package)
@@ -103,5 +103,5 @@ tools:
 	$(call need,npm,it comes with Node)
 	@$(PYTHON) -c 'import sys, venv, ensurepip; assert sys.version_info >= (3, 10)' 2>/dev/null \
 		|| { echo "doorkeep needs Python 3.10 or newer with venv, $(PYTHON) is $$($(PYTHON) -V)" >&2; exit 1; }
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' \
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' \
 		|| { echo "doorkeep needs Node 20 or newer, node is $$(node -v)" >&2; exit 1; }
