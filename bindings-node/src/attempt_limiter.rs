@@ -47,9 +47,11 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 /// `(key, now)`: the outcome alone, into the slots.
 fn attempt(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    let outcome = key(call, |key| call.state.try_attempt(key, now))?;
-    call.realm.slots.put(Place::Outcome, f64::from(outcome as u8));
-    Ok(UNDEFINED)
+    key(call, |key| {
+        let outcome = call.state.try_attempt(key, now)?;
+        call.realm.slots.put(Place::Outcome, f64::from(outcome as u8));
+        Ok(UNDEFINED)
+    })
 }
 
 fn decide(call: &Own<'_>) -> Answer {

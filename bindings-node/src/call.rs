@@ -28,7 +28,7 @@ pub(crate) const UNDEFINED: sys::napi_value = ptr::null_mut();
 /// One running call: its arguments, and what its function belongs to.
 pub(crate) struct Call<'a, T> {
     pub(crate) env: sys::napi_env,
-    pub(crate) arguments: [sys::napi_value; ARGUMENTS],
+    pub(crate) arguments: &'a [sys::napi_value; ARGUMENTS],
     pub(crate) realm: &'a Rc<Realm>,
     pub(crate) state: &'a T,
 }
@@ -74,7 +74,7 @@ unsafe extern "C" fn enter<T>(env: sys::napi_env, info: sys::napi_callback_info)
     }
     // SAFETY: `data` is the `Bound<T>` given to `napi_create_function` beside `enter::<T>`, alive while its function is.
     let bound = unsafe { &*data.cast::<Bound<T>>() };
-    let call = Call { env, arguments, realm: &bound.realm, state: bound.state.as_ref() };
+    let call = Call { env, arguments: &arguments, realm: &bound.realm, state: bound.state.as_ref() };
     // A panic leaves no broken state behind in this crate: realm and limiters are changed by the core, which keeps its
     // own locks, and the slots are written anew by every call.
     match catch_unwind(AssertUnwindSafe(|| (bound.body)(&call))) {

@@ -38,7 +38,7 @@ fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {
 
 /// Whole microseconds. Exact: the core's durations stay below 2^53 of them.
 pub(crate) fn micros(duration: Duration) -> f64 {
-    duration.as_micros() as f64
+    duration.as_secs() as f64 * 1e6 + f64::from(duration.subsec_micros())
 }
 
 /// A count. Exact: nothing here counts to 2^53.
