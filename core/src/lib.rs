@@ -38,6 +38,8 @@
 //! [`input`] judges what host languages pass in.
 
 mod decision;
+#[cfg(feature = "redis")]
+pub mod either;
 mod engine;
 mod error;
 mod id;

@@ -42,12 +42,17 @@ impl Server {
     }
 
     pub(crate) fn start_with(engine: Engine, arguments: &[&str]) -> Self {
-        let port = free_port();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-        let child = spawn(engine, port, &arguments);
-        let server = Self { child, port, engine, arguments };
-        server.wait();
-        server
+        for _ in 0..5 {
+            let port = free_port();
+            let child = spawn(engine, port, &arguments);
+            let mut server = Self { child, port, engine, arguments: arguments.clone() };
+            // Somebody else may have taken the port meanwhile.
+            if server.comes_up() {
+                return server;
+            }
+        }
+        panic!("{engine:?} does not start with {arguments:?}");
     }
 
     pub(crate) fn url(&self) -> String {
@@ -71,15 +76,37 @@ impl Server {
     /// Starts it again on the same port, empty.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.engine, self.port, &self.arguments);
-        self.wait();
+        assert!(self.comes_up(), "{:?} did not come up again on port {}", self.engine, self.port);
     }
 
-    fn wait(&self) {
+    /// Lets the process stand still, its sockets open.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process().to_string()]).status().expect("kill runs");
+        assert!(sent.success(), "the server could not be signalled");
+    }
+
+    fn comes_up(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < deadline, "{:?} did not come up on port {}", self.engine, self.port);
+        while Instant::now() < deadline {
+            if self.child.try_wait().expect("the server can be waited for").is_some() {
+                return false;
+            }
+            // Some settings make a server start slowly; connections are taken once it listens.
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return self.child.try_wait().expect("the server can be waited for").is_none();
+            }
             thread::sleep(Duration::from_millis(5));
         }
+        false
     }
 }
 

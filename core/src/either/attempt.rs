@@ -1,0 +1,98 @@
+//! An attempt in memory or over a store.
+
+use std::sync::Arc;
+
+use crate::decision::Decision;
+use crate::either::{Answer, here};
+use crate::error::Error;
+use crate::key::Key;
+use crate::limits::{self, Settlement};
+use crate::redis;
+use crate::time::Timestamp;
+
+/// A [`crate::Attempt`] or a [`redis::Attempt`]. Cheap to clone; clones are the same attempt.
+#[derive(Clone)]
+pub struct Attempt(Place);
+
+#[derive(Clone)]
+enum Place {
+    Memory(Arc<limits::Attempt>),
+    Store(Arc<redis::Attempt>),
+}
+
+impl Attempt {
+    pub(super) fn memory(attempt: limits::Attempt) -> Self {
+        Self(Place::Memory(Arc::new(attempt)))
+    }
+
+    pub(super) fn store(attempt: redis::Attempt) -> Self {
+        Self(Place::Store(Arc::new(attempt)))
+    }
+
+    /// The decision that the attempt was made with.
+    pub fn decision(&self) -> Decision {
+        match &self.0 {
+            Place::Memory(attempt) => attempt.decision(),
+            Place::Store(attempt) => attempt.decision(),
+        }
+    }
+
+    /// Whether the attempt may proceed.
+    #[must_use]
+    pub fn allowed(&self) -> bool {
+        match &self.0 {
+            Place::Memory(attempt) => attempt.allowed(),
+            Place::Store(attempt) => attempt.allowed(),
+        }
+    }
+
+    /// Whether a key is one of this attempt's.
+    #[must_use]
+    pub fn holds(&self, key: &Key) -> bool {
+        match &self.0 {
+            Place::Memory(attempt) => attempt.holds(key),
+            Place::Store(attempt) => attempt.holds(key),
+        }
+    }
+
+    /// As [`crate::Attempt::extend`].
+    pub fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
+        match &self.0 {
+            Place::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, here(now))),
+            Place::Store(attempt) => {
+                let (attempt, keys) = (Arc::clone(attempt), keys.to_vec());
+                Answer::later(async move { attempt.extend(&keys, cost, now).await })
+            }
+        }
+    }
+
+    /// As [`crate::Attempt::success`]; false also if the store was not reached.
+    pub fn success(&self, settlement: &Settlement<'_>, now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
+        match &self.0 {
+            Place::Memory(attempt) => Answer::Now(attempt.success(settlement, here(now))),
+            Place::Store(attempt) => {
+                let attempt = Arc::clone(attempt);
+                let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
+                let lists = lists.map(|rules| rules.iter().map(ToString::to_string).collect::<Vec<String>>());
+                Answer::later(async move {
+                    let [forgive, give_back, forgive_address] =
+                        lists.each_ref().map(|rules| rules.iter().map(String::as_str).collect::<Vec<_>>());
+                    let settlement =
+                        Settlement { forgive: &forgive, give_back: &give_back, forgive_address: &forgive_address };
+                    attempt.success(&settlement, now).await
+                })
+            }
+        }
+    }
+
+    /// As [`crate::Attempt::cancel`]; false also if the store was not reached.
+    pub fn cancel(&self, now: Option<Timestamp>) -> Answer<bool> {
+        match &self.0 {
+            Place::Memory(attempt) => Answer::Now(attempt.cancel(here(now))),
+            Place::Store(attempt) => {
+                let attempt = Arc::clone(attempt);
+                Answer::later(async move { attempt.cancel(now).await })
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Strikes and lockout on one text key, in memory or over a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::decision::{Decision, Outcome};
+use crate::either::{Answer, here};
+use crate::error::Error;
+use crate::input::{self, OnError};
+use crate::limits::{self, Strikes};
+use crate::policy::strikes::Cancelled;
+use crate::redis::{self, RedisStore};
+use crate::stats::Stats;
+use crate::time::Timestamp;
+
+/// A [`crate::AttemptLimiter`] or a [`redis::AttemptLimiter`]. Cheap to clone.
+#[derive(Clone)]
+pub enum AttemptLimiter {
+    /// In this process.
+    Memory(Arc<limits::AttemptLimiter>),
+    /// In a store.
+    Store(Arc<redis::AttemptLimiter>),
+}
+
+/// One admitted attempt, wherever it was counted. The default one cancels nothing.
+#[derive(Clone, Default)]
+pub enum Reservation {
+    /// A denied attempt's.
+    #[default]
+    Nothing,
+    /// Counted in this process.
+    Memory(limits::Reservation),
+    /// Counted by a limiter over a store.
+    Store(redis::Reservation),
+}
+
+impl AttemptLimiter {
+    /// In the store, if there is one, where a name is required.
+    ///
+    /// # Errors
+    /// A bound is passed, or the name is missing.
+    pub fn new(
+        store: Option<&RedisStore>,
+        name: Option<&str>,
+        strikes: Strikes,
+        on_error: Option<OnError>,
+    ) -> Result<Self, Error> {
+        match (store, name) {
+            (None, None) => Ok(Self::Memory(Arc::new(limits::AttemptLimiter::new(strikes)?))),
+            (None, Some(name)) => Ok(Self::Memory(Arc::new(limits::AttemptLimiter::new(strikes)?.named(name)?))),
+            (Some(_), None) => Err(input::name_required()),
+            (Some(store), Some(name)) => {
+                Ok(Self::Store(Arc::new(redis::AttemptLimiter::new(store, name, strikes, on_error)?)))
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::try_attempt`].
+    pub fn attempt(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Outcome, Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.try_attempt(key, here(now))),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { Ok(limiter.decide(key, now).await?.outcome) })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::decide`].
+    pub fn decide(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.decide(key, here(now))),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { limiter.decide(key, now).await })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::try_reserve`].
+    pub fn reserve(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(Decision, Reservation), Error>> {
+        match self {
+            Self::Memory(limiter) => {
+                let reserved = limiter.try_reserve(key, here(now));
+                Answer::Now(reserved.map(|(decision, made)| (decision, Reservation::Memory(made))))
+            }
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move {
+                    let (decision, made) = limiter.reserve(key, now).await?;
+                    Ok((decision, Reservation::Store(made)))
+                })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::cancel`]. Another place's reservation cancels nothing.
+    pub fn cancel(&self, reservation: Reservation, now: Option<Timestamp>) -> Answer<Cancelled> {
+        match (self, reservation) {
+            (Self::Memory(limiter), Reservation::Memory(made)) => Answer::Now(limiter.cancel(made, here(now))),
+            (Self::Store(limiter), Reservation::Store(made)) => {
+                let limiter = Arc::clone(limiter);
+                Answer::later(async move { limiter.cancel(made, now).await })
+            }
+            _ => Answer::Now(Cancelled::Nothing),
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::locked`].
+    pub fn locked(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.locked(key, here(now))),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { limiter.locked(key, now).await })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::retry_after`].
+    pub fn retry_after(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Option<Duration>, Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.retry_after(key, here(now))),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { limiter.retry_after(key, now).await })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::reset`]; false if the store was not reached.
+    pub fn reset(&self, key: &[u8]) -> Answer<Result<bool, Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.reset(key)),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { limiter.reset(key).await })
+            }
+        }
+    }
+
+    /// As [`crate::AttemptLimiter::refund`].
+    pub fn refund(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(), Error>> {
+        match self {
+            Self::Memory(limiter) => Answer::Now(limiter.refund(key, here(now))),
+            Self::Store(limiter) => {
+                let (limiter, key) = (Arc::clone(limiter), key.to_vec());
+                Answer::later(async move { limiter.refund(key, now).await })
+            }
+        }
+    }
+
+    /// How many keys this process's own table holds.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "hosts ask for the number")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(limiter) => limiter.len(),
+            Self::Store(limiter) => limiter.len(),
+        }
+    }
+
+    /// The name under which decisions and counters speak of this limiter.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Memory(limiter) => limiter.name(),
+            Self::Store(limiter) => limiter.name(),
+        }
+    }
+
+    /// A snapshot of the counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        match self {
+            Self::Memory(limiter) => limiter.stats(),
+            Self::Store(limiter) => limiter.stats(),
+        }
+    }
+}
