@@ -10,7 +10,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
+use pyo3::types::PyInt;
 
 use crate::refused::Answer as Told;
 
@@ -72,13 +72,16 @@ impl Answer {
     }
 
     /// Raise the given exception in place of the answer, as a coroutine's `throw` does.
-    #[pyo3(signature = (*error))]
-    fn throw(&self, error: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (kind, value=None, traceback=None, /))]
+    fn throw(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _the_exception_carries_its_own = traceback;
         drop(self.take());
-        // The three-argument form names the value second; None there means the class alone.
-        let value = error.get_item(1).ok().filter(|value| !value.is_none());
-        let error = value.map_or_else(|| error.get_item(0), Ok)?;
-        Err(PyErr::from_value(error))
+        Err(PyErr::from_value(value.unwrap_or(kind).clone()))
     }
 
     /// Do without the answer, as a coroutine's `close` does.

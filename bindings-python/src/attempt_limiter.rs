@@ -65,7 +65,7 @@ impl AttemptLimiter {
         threshold: Given<'_, '_>,
         lockout_window: Given<'_, '_>,
         max_tracked_keys: Given<'_, '_>,
-        name: Option<&str>,
+        name: Given<'_, '_>,
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorkeep::Error;
 use doorkeep::input::{self, Unit, Value};
-use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString};
@@ -48,6 +48,14 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u
         Ok(text) => Ok(Some(Cow::Borrowed(text.as_bytes()))),
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(object.py()) => lone_surrogates(text).map(Some),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The name of a rule. Lone surrogates come as replacement characters, which no name has either.
+pub(crate) fn name(object: &Bound<'_, PyAny>) -> Answer<String> {
+    match object.cast::<PyString>() {
+        Ok(name) => Ok(name.to_string_lossy().into_owned()),
+        Err(_) => Err(PyTypeError::new_err("name must be text").into()),
     }
 }
 

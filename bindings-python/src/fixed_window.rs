@@ -57,7 +57,7 @@ impl FixedWindow {
         limit: Given<'_, '_>,
         window: Given<'_, '_>,
         max_keys: Given<'_, '_>,
-        name: Option<&str>,
+        name: Given<'_, '_>,
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the value is hashed the moment a key is made; nothing here holds or shows it.
 
+use std::hash::{Hash, Hasher};
+
 use doorkeep::Error;
 use doorkeep::input;
 use pyo3::exceptions::PyTypeError;
@@ -15,9 +17,23 @@ use crate::refused::Answer;
 ///
 /// Compares by value and can stand in a set. Holds no trace of the value itself.
 #[pyclass(module = "doorkeep", frozen, eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) inner: doorkeep::Key,
+}
+
+// Two keys are one when they count as one, however they were made: `ip_key(a)` is `key(network(a))`.
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.digest() == other.inner.digest() && self.inner.rule() == other.inner.rule()
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.digest().hash(state);
+    }
 }
 
 #[pymethods]

@@ -5,7 +5,7 @@
 use doorkeep::input;
 use pyo3::prelude::*;
 
-use crate::convert::{Given, read};
+use crate::convert::{self, Given, read};
 use crate::refused::Answer;
 
 /// Refuses a store, and an `on_error` that does not exist.
@@ -20,11 +20,11 @@ pub(crate) fn check_store(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Answ
 /// Applies the name of a single-key limiter, when one is given.
 pub(crate) fn with_name<T>(
     limiter: T,
-    name: Option<&str>,
+    name: Given<'_, '_>,
     named: impl FnOnce(T, &str) -> Result<T, doorkeep::Error>,
 ) -> Answer<T> {
-    match name {
-        Some(name) => Ok(named(limiter, name)?),
+    match name.filter(|name| !name.is_none()) {
+        Some(name) => Ok(named(limiter, &convert::name(name)?)?),
         None => Ok(limiter),
     }
 }

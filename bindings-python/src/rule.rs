@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDelta, PyString, PyTuple};
 
-use crate::convert::{Given, read, read_duration, text, timedelta};
+use crate::convert::{self, Given, read, read_duration, text, timedelta};
 use crate::key::{self, Key};
 use crate::rate::{Rates, read_rates};
 use crate::refused::Answer;
@@ -49,13 +49,13 @@ impl Rule {
         text_signature = "(name, rates, *, ipv6_prefix=64, secret=None, by=())"
     )]
     fn new(
-        name: &str,
+        name: &Bound<'_, PyAny>,
         rates: &Bound<'_, PyAny>,
         ipv6_prefix: Given<'_, '_>,
         secret: Given<'_, '_>,
         by: Given<'_, '_>,
     ) -> Answer<Self> {
-        let rule = doorkeep::Rule::new(name, read_rates(rates)?)?;
+        let rule = doorkeep::Rule::new(&convert::name(name)?, read_rates(rates)?)?;
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
     }
 
@@ -156,7 +156,7 @@ impl StrikeRule {
         text_signature = "(name, threshold, lockout_window, *, ipv6_prefix=64, secret=None, by=())"
     )]
     fn new(
-        name: &str,
+        name: &Bound<'_, PyAny>,
         threshold: Given<'_, '_>,
         lockout_window: Given<'_, '_>,
         ipv6_prefix: Given<'_, '_>,
@@ -165,7 +165,7 @@ impl StrikeRule {
     ) -> Answer<Self> {
         let threshold = read(threshold, input::threshold)?;
         let lockout_window = read_duration(lockout_window, input::lockout_window)?;
-        let rule = doorkeep::Rule::strikes(name, threshold, lockout_window)?;
+        let rule = doorkeep::Rule::strikes(&convert::name(name)?, threshold, lockout_window)?;
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
     }
 

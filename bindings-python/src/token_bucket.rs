@@ -55,7 +55,7 @@ impl TokenBucket {
         rate: Given<'_, '_>,
         window: Given<'_, '_>,
         capacity: Given<'_, '_>,
-        name: Option<&str>,
+        name: Given<'_, '_>,
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,

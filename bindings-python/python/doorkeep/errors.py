@@ -9,8 +9,8 @@ Knows nothing of limiters. Invariant: no message holds a key's value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# Type checkers know this name; importing typing for it would take longer than the rest of the package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorkeep._native import Decision
 

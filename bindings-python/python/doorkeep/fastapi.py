@@ -24,7 +24,7 @@ passwords by exceptions of its own names them in ``count_on``.
 Does no arithmetic and reads no clock. Invariant: a denial's bytes depend on nothing but the wait.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI
@@ -149,8 +149,8 @@ def _admit(decision: Any) -> None:
         raise _denial(decision)
 
 
-async def _told(answer: "_T | aio.Answer[_T]") -> _T:
-    return await answer if isinstance(answer, aio.Answer) else answer
+async def _told(answer: _T | Coroutine[Any, Any, _T]) -> _T:
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 def _classes(errors: _Errors) -> tuple[type[BaseException], ...]:

@@ -32,7 +32,7 @@ impl AioAttemptLimiter {
         threshold: Given<'_, '_>,
         lockout_window: Given<'_, '_>,
         max_tracked_keys: Given<'_, '_>,
-        name: Option<&str>,
+        name: Given<'_, '_>,
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
@@ -86,7 +86,7 @@ impl AioAttemptLimiter {
     /// Give back one attempt without saying which. Deprecated: use `reserve` and `cancel`.
     #[pyo3(signature = (key, now=None))]
     fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.AttemptLimiter.refund", self.inner.refund(py, key, now))
+        Answer::new(py, "aio.AttemptLimiter.refund", self.inner.refund(py, key, now).map(|()| py.None()))
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.

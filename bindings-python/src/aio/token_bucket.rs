@@ -29,7 +29,7 @@ impl AioTokenBucket {
         rate: Given<'_, '_>,
         window: Given<'_, '_>,
         capacity: Given<'_, '_>,
-        name: Option<&str>,
+        name: Given<'_, '_>,
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
@@ -57,7 +57,7 @@ impl AioTokenBucket {
     /// Deny every later call that takes tokens. May be called again.
     fn close(&self, py: Python<'_>) -> Answer {
         self.inner.close();
-        Answer::new(py, "aio.TokenBucket.close", Ok(()))
+        Answer::new(py, "aio.TokenBucket.close", Ok(py.None()))
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.

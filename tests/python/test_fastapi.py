@@ -1,0 +1,336 @@
+"""The FastAPI guard, over real HTTP: what counts, what is given back, and what a stranger gets to see."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel
+
+from doorkeep import Key, Limiter, ManualClock, Rule, StrikeRule, aio, network
+from doorkeep._native import _restore_decision
+from doorkeep.errors import _denial
+from doorkeep.fastapi import guard, install
+
+PASSWORD = "correct horse"
+ACCOUNT_IP = StrikeRule("login-account-ip", threshold=5, lockout_window="15m", by=("account", "address"))
+IP = Rule("login-ip", "1000/1h", by=("address",))
+Serve = Callable[[Any], str]
+# One for all calls: making a client reads certificates, which takes longer than a test.
+CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+
+
+class Form(BaseModel):
+    """What a login sends."""
+
+    email: str
+    password: str
+
+
+class WrongPassword(Exception):
+    """An application's own way to say so."""
+
+
+def login_keys(request: Request, form: Form) -> list[Key]:
+    assert request.client is not None
+    address = request.client.host
+    return [IP.ip_key(address), ACCOUNT_IP.key(form.email, network(address))]
+
+
+async def told(answer: Any) -> Any:
+    return await answer if isinstance(answer, aio.Answer) else answer
+
+
+async def verify(form: Form, verified: list[str]) -> bool:
+    verified.append(form.email)
+    # Long enough for every other request to have arrived.
+    await asyncio.sleep(0.05)
+    return form.password == PASSWORD
+
+
+def make_app(limiter: Limiter | aio.Limiter, verified: list[str] | None = None) -> FastAPI:
+    app = FastAPI()
+    install(app)
+    seen = [] if verified is None else verified
+    Guarded = Annotated[Any, Depends(guard(limiter, keys=login_keys, count_on=WrongPassword))]
+
+    @app.post("/login")
+    async def login(form: Form, attempt: Guarded) -> dict[str, bool]:
+        if not await verify(form, seen):
+            raise HTTPException(401, "wrong")
+        await told(attempt.success(forgive=[ACCOUNT_IP]))
+        return {"ok": True}
+
+    @app.post("/answer/{status}")
+    async def answer(status: int, form: Form, attempt: Guarded) -> None:
+        raise HTTPException(status)
+
+    @app.post("/own")
+    async def own(form: Form, attempt: Guarded) -> None:
+        raise WrongPassword
+
+    @app.post("/returned")
+    async def returned(form: Form, attempt: Guarded) -> JSONResponse:
+        return JSONResponse({}, 500)
+
+    @app.post("/crash")
+    def crash(form: Form, attempt: Guarded) -> None:
+        raise ZeroDivisionError
+
+    @app.post("/query")
+    async def query(form: Form, attempt: Guarded, number: int) -> None: ...
+
+    @app.post("/stream")
+    async def stream(form: Form, attempt: Guarded) -> StreamingResponse:
+        async def chunks() -> Any:
+            yield b"x"
+            raise ConnectionResetError
+
+        return StreamingResponse(chunks())
+
+    @app.exception_handler(WrongPassword)
+    async def wrong(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({}, 401)
+
+    return app
+
+
+@pytest.fixture(params=["blocking", "aio"])
+def limiter(request: pytest.FixtureRequest, doorkeep_clock: ManualClock) -> Any:
+    return (Limiter if request.param == "blocking" else aio.Limiter)(clock=doorkeep_clock)
+
+
+def left(limiter: Any, email: str = "ann") -> int:
+    """How many more guesses the account has from here."""
+    return int(asyncio.run(_peek(limiter, email)).remaining)
+
+
+async def _peek(limiter: Any, email: str) -> Any:
+    return await told(limiter.peek(ACCOUNT_IP.key(email, network("127.0.0.1"))))
+
+
+def post(url: str, path: str, password: str = "guess", email: str = "ann") -> httpx.Response:
+    return CLIENT.post(url + path, json={"email": email, "password": password})
+
+
+def raw_login(password: str) -> bytes:
+    body = json.dumps({"email": "ann", "password": password})
+    head = "POST /login HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+async def send_guess(url: httpx.URL, password: str) -> int:
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(raw_login(password))
+    answer = await reader.read()
+    writer.close()
+    return int(answer.split(b" ")[1])
+
+
+def test_500_parallel_guesses_verify_five_passwords(serve: Serve, limiter: Any) -> None:
+    verified: list[str] = []
+    url = serve(make_app(limiter, verified))
+
+    async def attack() -> list[int]:
+        return await asyncio.gather(*[send_guess(httpx.URL(url), f"guess {n}") for n in range(500)])
+
+    statuses = asyncio.run(attack())
+    assert len(verified) == 5
+    assert (statuses.count(401), statuses.count(429)) == (5, 495)
+
+
+def test_a_denial_tells_the_wait_and_ends_when_it_said(serve: Serve, limiter: Any, doorkeep_clock: ManualClock) -> None:
+    url = serve(make_app(limiter))
+    for _ in range(5):
+        assert post(url, "/login").status_code == 401
+    denied = post(url, "/login", PASSWORD)
+    assert (denied.status_code, denied.headers["retry-after"]) == (429, "900")
+    assert denied.json() == {"detail": "Too many attempts"}
+    doorkeep_clock.advance("899500ms")
+    assert post(url, "/login", PASSWORD).headers["retry-after"] == "1"
+    doorkeep_clock.advance("500ms")
+    assert post(url, "/login", PASSWORD).status_code == 200
+
+
+def test_a_success_forgives_the_account_and_keeps_the_address_counted(serve: Serve, limiter: Any) -> None:
+    url = serve(make_app(limiter))
+    for _ in range(3):
+        for _ in range(3):
+            assert post(url, "/login").status_code == 401
+        assert post(url, "/login", PASSWORD).status_code == 200
+    assert left(limiter) == 5
+    assert asyncio.run(told_peek_ip(limiter)) == 1000 - 12
+
+
+async def told_peek_ip(limiter: Any) -> int:
+    return int((await told(limiter.peek(IP.ip_key("127.0.0.1")))).remaining)
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 422, 429, 451])
+def test_an_answer_below_500_is_a_counted_guess(serve: Serve, limiter: Any, status: int) -> None:
+    assert post(serve(make_app(limiter)), f"/answer/{status}").status_code == status
+    assert left(limiter) == 4
+
+
+@pytest.mark.parametrize("path", ["/answer/500", "/answer/503", "/crash"])
+def test_a_failure_of_the_server_is_given_back(serve: Serve, limiter: Any, path: str) -> None:
+    assert post(serve(make_app(limiter)), path).status_code >= 500
+    assert left(limiter) == 5
+
+
+def test_an_exception_named_in_count_on_is_a_counted_guess(serve: Serve, limiter: Any) -> None:
+    assert post(serve(make_app(limiter)), "/own").status_code == 401
+    assert left(limiter) == 4
+
+
+def test_an_answer_that_is_returned_is_a_counted_guess_whatever_its_status(serve: Serve, limiter: Any) -> None:
+    assert post(serve(make_app(limiter)), "/returned").status_code == 500
+    assert left(limiter) == 4
+
+
+def test_a_request_that_fails_validation_after_it_was_counted_stays_counted(serve: Serve, limiter: Any) -> None:
+    assert post(serve(make_app(limiter)), "/query?number=x").status_code == 422
+    assert left(limiter) == 4
+
+
+def test_a_failure_while_the_answer_is_sent_is_not_given_back(serve: Serve, limiter: Any) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        post(serve(make_app(limiter)), "/stream")
+    assert left(limiter) == 4
+
+
+def test_a_client_that_goes_away_stays_counted(serve: Serve, limiter: Any) -> None:
+    verified: list[str] = []
+    url = httpx.URL(serve(make_app(limiter, verified)))
+    with socket.create_connection((url.host, url.port or 80)) as connection:
+        connection.sendall(raw_login("guess"))
+        deadline = time.monotonic() + 30
+        while not verified:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert post(str(url), "/login").status_code == 401
+    assert left(limiter) == 3
+
+
+@pytest.mark.parametrize("email", ["", "\0"])
+def test_an_empty_key_is_answered_400_and_counts_nothing(serve: Serve, limiter: Any, email: str) -> None:
+    answer = post(serve(make_app(limiter)), "/login", email=email)
+    if email:
+        assert answer.status_code == 401
+        return
+    assert (answer.status_code, answer.json()) == (400, {"detail": "Bad request"})
+    assert len(limiter) == 0
+
+
+def test_a_denial_is_the_same_bytes_for_a_known_and_an_unknown_account(serve: Serve, limiter: Any) -> None:
+    url = serve(make_app(limiter))
+    for email in ("ann", "nobody"):
+        for _ in range(5):
+            post(url, "/login", email=email)
+    known, unknown = (post(url, "/login", email=email) for email in ("ann", "nobody"))
+    assert known.status_code == unknown.status_code == 429
+    assert known.content == unknown.content
+    assert [header for header in known.headers.raw if header[0] != b"date"] == [
+        header for header in unknown.headers.raw if header[0] != b"date"
+    ]
+
+
+def test_a_wait_without_end_leaves_out_retry_after(serve: Serve, limiter: Any) -> None:
+    app = FastAPI()
+    install(app)
+    rule = Rule("small", "2/1h")
+
+    def keys() -> list[Key]:
+        return [rule.key("a")]
+
+    @app.get("/", dependencies=[Depends(guard(limiter, keys=keys, cost=3))])
+    async def dear() -> None: ...
+
+    answer = CLIENT.get(serve(app))
+    assert answer.status_code == 429
+    assert "retry-after" not in answer.headers
+
+
+def test_an_unavailable_limiter_is_answered_503(serve: Serve) -> None:
+    app = FastAPI()
+    install(app)
+    # Only a store can be unavailable, so the decision is put together here.
+    unavailable = _restore_decision(0, "unavailable", "login", None, 0, timedelta(0), False, [])
+
+    @app.get("/")
+    async def closed() -> None:
+        raise _denial(unavailable)
+
+    answer = CLIENT.get(serve(app))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"detail": "Temporarily unavailable"}
+
+
+class TwoGuards:
+    """An application with a guard for the whole of it and one for an endpoint, of one limiter."""
+
+    def __init__(self, limiter: Any) -> None:
+        self.limiter = limiter
+        self.attempts: list[tuple[Any, Any]] = []
+        self.extra = StrikeRule("login-account", threshold=3, lockout_window="15m")
+        self.app = FastAPI(dependencies=[Depends(guard(limiter, keys=self.ip))])
+        install(self.app)
+        self.app.add_api_route("/login/{email}", self.login(), methods=["POST"])
+
+    def ip(self) -> list[Key]:
+        return [IP.ip_key("192.0.2.1")]
+
+    async def keys(self, email: str) -> list[Key]:
+        return [IP.ip_key("192.0.2.1"), self.extra.key(email)]
+
+    def login(self) -> Callable[..., Awaitable[None]]:
+        first, second = guard(self.limiter, keys=self.ip), guard(self.limiter, keys=self.keys, count_on=WrongPassword)
+
+        async def login(
+            email: str, one: Annotated[Any, Depends(first)], two: Annotated[Any, Depends(second)], fail: str = ""
+        ) -> None:
+            self.attempts.append((one, two))
+            if fail == "crash":
+                raise ZeroDivisionError
+            if fail == "wrong":
+                raise WrongPassword
+
+        return login
+
+    async def remaining(self) -> list[int]:
+        keys = [IP.ip_key("192.0.2.1"), self.extra.key("ann")]
+        return [(await told(self.limiter.peek(key))).remaining for key in keys]
+
+
+def test_a_second_guard_of_one_limiter_shares_the_attempt_and_counts_only_new_keys(serve: Serve, limiter: Any) -> None:
+    two = TwoGuards(limiter)
+    assert CLIENT.post(serve(two.app) + "/login/ann").status_code == 200
+    assert two.attempts[0][0] is two.attempts[0][1]
+    assert asyncio.run(two.remaining()) == [999, 2]
+
+
+def test_a_crash_gives_back_the_keys_of_every_guard(serve: Serve, limiter: Any) -> None:
+    two = TwoGuards(limiter)
+    assert CLIENT.post(serve(two.app) + "/login/ann?fail=crash").status_code == 500
+    assert asyncio.run(two.remaining()) == [1000, 3]
+
+
+def test_what_one_guard_counts_is_counted_for_every_guard(serve: Serve, limiter: Any) -> None:
+    two = TwoGuards(limiter)
+    assert CLIENT.post(serve(two.app) + "/login/ann?fail=wrong").status_code == 500
+    assert asyncio.run(two.remaining()) == [999, 2]
+
+
+def test_a_denial_by_the_second_guard_spends_nothing_of_the_first(serve: Serve, limiter: Any) -> None:
+    two = TwoGuards(limiter)
+    url = serve(two.app)
+    statuses = [CLIENT.post(f"{url}/login/ann").status_code for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+    assert asyncio.run(two.remaining()) == [997, 0]

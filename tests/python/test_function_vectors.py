@@ -1,0 +1,106 @@
+"""Replays the vectors of pure functions: keys, networks, rates and refused configurations."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import vectors
+from doorkeep import (
+    AttemptLimiter,
+    ConfigError,
+    FixedWindow,
+    InvalidKeyError,
+    Limiter,
+    Rates,
+    Rule,
+    StrikeRule,
+    TokenBucket,
+    network,
+)
+from vectors import duration, fields, raw, text
+
+ERRORS = {"config": ConfigError, "invalid_key": InvalidKeyError}
+DURATIONS = ("lockout_window", "window")
+
+
+def cases(file: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in vectors.cases(file)])
+
+
+@cases("keys")
+def test_digests_are_the_vectors_digests(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        parts = [text(part) for part in take("parts")]
+        secret = take("secret_hex", None)
+        rule = Rule("login", "5/1m", secret=None if secret is None else bytes.fromhex(secret))
+        if "error" in case:
+            refused(take, lambda: rule.key(*parts))
+        else:
+            assert rule.key(*parts).digest == take("digest")
+
+
+@cases("network")
+def test_networks_are_the_vectors_networks(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        address, prefix = text(take("address")), take("ipv6_prefix")
+        if "error" in case:
+            refused(take, lambda: network(address, prefix))
+            return
+        expected = take("network")
+        assert network(address, prefix) == expected
+        rule = Rule("login", "5/1m", ipv6_prefix=prefix)
+        assert rule.ip_key(address) == rule.key(expected)
+
+
+@cases("rates")
+def test_rates_read_and_print_as_the_vectors_say(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        written = text(take("text"))
+        if "error" in case:
+            refused(take, lambda: Rates(written))
+            return
+        rates = Rates(written)
+        assert str(rates) == take("canonical")
+        assert str(Rates(str(rates))) == str(rates)
+        for span, most in take("max_in", []):
+            assert rates.max_in(timedelta(microseconds=span)) == most
+
+
+@cases("config")
+def test_refused_configurations_say_what_the_vectors_say(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        refused(take, lambda: make(take("make")))
+
+
+def refused(take: Any, call: Any) -> None:
+    with pytest.raises(ERRORS[take("error")]) as caught:
+        call()
+    message, prefix = take("message", None), take("message_prefix", None)
+    if message is None:
+        assert str(caught.value).startswith(prefix)
+    else:
+        assert str(caught.value) == message
+
+
+def make(record: dict[str, Any]) -> Any:
+    kinds: dict[str, Any] = {
+        "attempt_limiter": AttemptLimiter,
+        "limiter": Limiter,
+        "token_bucket": TokenBucket,
+        "fixed_window": FixedWindow,
+        "rule": Rule,
+        "strike_rule": StrikeRule,
+        "cost": lambda value: Limiter().allow(Rule("login", "5/1m").key("ann"), cost=value),
+        "n": lambda value: TokenBucket().allow_n("ann", value),
+    }
+    arguments = {name: (duration if name in DURATIONS else raw)(value) for name, value in record.items()}
+    if "secret_hex" in arguments:
+        arguments["secret"] = bytes.fromhex(arguments.pop("secret_hex"))
+    return kinds[arguments.pop("kind")](**arguments)
