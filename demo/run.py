@@ -34,7 +34,7 @@ SERVICES = {
     "Express": ("node", str(HERE / "express_login.mjs")),
 }
 START_SECONDS = 30
-DEADLINE_SECONDS = 180
+DEADLINE_SECONDS = 120
 INTRODUCTION = f"""\
 Two login services, each guarded by doorkeep in the memory of its own process, under the same three rules:
 
