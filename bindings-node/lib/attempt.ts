@@ -3,7 +3,7 @@ import { Decision } from './decision.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type Handle, native } from './native.js'
-import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment } from './options.js'
+import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment, price } from './options.js'
 import type { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 
@@ -80,7 +80,8 @@ export class Attempt {
   extendSync(keys: Keys, options?: CallOptions): Decision {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
-    sound(native.attemptExtend(lay(keys), cost, at, this.#handle))
+    lay(keys)
+    sound(native.attemptExtend(price(cost), at, this.#handle))
     return new Decision(ruleNames)
   }
 }

@@ -52,23 +52,22 @@ export class Decision {
    * @internal
    */
   constructor(names: readonly string[]) {
-    const outcome = numbers[Place.Outcome] as Outcome
+    // Whole numbers in 32 bits are kept in the object itself; every other number would be an allocation of its own.
+    const outcome = (numbers[Place.Outcome] | 0) as Outcome
+    const seconds = numbers[Place.RetryAfterSeconds] | 0
     const rule = numbers[Place.Rule]
+    const engaged = numbers[Place.Engaged]
     this.allowed = outcome !== Outcome.Denied
     this.outcome = outcome
     this.reason = REASONS[numbers[Place.Reason]]
     this.rule = rule < 0 ? null : names[rule]
-    this.retryAfterMs = milliseconds(numbers[Place.RetryAfter])
-    const seconds = numbers[Place.RetryAfterSeconds]
+    this.retryAfterMs = seconds === 0 ? 0 : milliseconds(numbers[Place.RetryAfter])
     this.retryAfterSeconds = seconds < 0 ? null : seconds
-    this.remaining = numbers[Place.Remaining]
+    this.remaining = numbers[Place.Remaining] | 0
     this.resetAfterMs = numbers[Place.ResetAfter] / 1000
     this.degraded = numbers[Place.Degraded] === 1
-    const engaged = numbers[Place.Engaged]
     this.engaged =
-      engaged === 0
-        ? NONE
-        : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), (rule) => names[rule]))
+      engaged === 0 ? NONE : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), (at) => names[at]))
   }
 }
 

@@ -4,7 +4,7 @@
  * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
  */
 import { InvalidKeyError } from './errors.js'
-import { KEY_WORDS, KEYS, words } from './slots.js'
+import { KEY_WORDS, KEYS, numbers, Place, words } from './slots.js'
 
 /** Writes the words of `key` at an offset of the slots. */
 let write: (key: Key, offset: number) => void
@@ -63,11 +63,12 @@ export class Key {
 /** One key, or several that are decided together. */
 export type Keys = Key | readonly Key[]
 
-/** Lays the keys of a call into the slots; answers how many there are. */
-export function lay(keys: Keys): number {
+/** Lays the keys of the next native call into the slots. */
+export function lay(keys: Keys): void {
   if (isKey(keys)) {
     write(keys, 0)
-    return 1
+    numbers[Place.Keys] = 1
+    return
   }
   if (!Array.isArray(keys)) throw notAKey()
   for (let index = 0; index < keys.length; index += 1) {
@@ -76,7 +77,7 @@ export function lay(keys: Keys): number {
     // A call takes no more than fit here; the core refuses it by its number of keys.
     if (index < KEYS) write(key, index * KEY_WORDS)
   }
-  return keys.length
+  numbers[Place.Keys] = keys.length
 }
 
 function notAKey(): InvalidKeyError {

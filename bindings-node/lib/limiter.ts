@@ -6,7 +6,16 @@ import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type NativeLimiter, native } from './native.js'
-import { type CallOptions, type Clock, type CommonOptions, callOptions, common, known, moment } from './options.js'
+import {
+  type CallOptions,
+  type Clock,
+  type CommonOptions,
+  callOptions,
+  common,
+  known,
+  moment,
+  price,
+} from './options.js'
 import type { Rule, StrikeRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
@@ -84,7 +93,8 @@ export class Limiter {
   allowSync(keys: Keys, options?: CallOptions): Decision {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
-    const failed = this.#native.allow(lay(keys), cost, at)
+    lay(keys)
+    const failed = this.#native.allow(price(cost), at)
     if (failed !== undefined) raise(failed)
     return new Decision(ruleNames)
   }
@@ -98,7 +108,8 @@ export class Limiter {
   peekSync(keys: Keys, options?: CallOptions): Decision {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
-    sound(this.#native.peek(lay(keys), cost, at))
+    lay(keys)
+    sound(this.#native.peek(price(cost), at))
     return new Decision(ruleNames)
   }
 
@@ -111,7 +122,8 @@ export class Limiter {
   attemptSync(keys: Keys, options?: CallOptions): Attempt {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
-    const handle = sound(this.#native.attempt(lay(keys), cost, at))
+    lay(keys)
+    const handle = sound(this.#native.attempt(price(cost), at))
     return new Attempt(new Decision(ruleNames), handle, this.#clock)
   }
 
@@ -152,7 +164,8 @@ export class Limiter {
 
   /** {@link reset}, at once. */
   resetSync(keys: Keys): boolean {
-    sound(this.#native.reset(lay(keys)))
+    lay(keys)
+    sound(this.#native.reset())
     return yes()
   }
 

@@ -33,11 +33,12 @@ export interface NativeAttemptLimiter {
   stats(): string
 }
 
+/** The keys of its calls lie in the slots. */
 export interface NativeLimiter {
-  allow(keys: number, cost: Given, now: Given): Done
-  peek(keys: number, cost: Given, now: Given): Done
-  attempt(keys: number, cost: Given, now: Given): Handle | Failed
-  reset(keys: number): Done
+  allow(cost: Given, now: Given): Done
+  peek(cost: Given, now: Given): Done
+  attempt(cost: Given, now: Given): Handle | Failed
+  reset(): Done
   size(): number
   stats(): string
 }
@@ -114,7 +115,7 @@ interface Native {
     now: Given,
   ): Done
   attemptCancel(attempt: Handle, now: Given): Done
-  attemptExtend(keys: number, cost: Given, now: Given, attempt: Handle): Done
+  attemptExtend(cost: Given, now: Given, attempt: Handle): Done
   span(duration: Given): number | Failed
   now(moment: Given): number | Failed
   onError(mode: Given): Done

@@ -6,7 +6,7 @@
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { native } from './native.js'
-import { NOW_BY_ARGUMENT, NOW_BY_CLOCK, numbers, Place } from './slots.js'
+import { AN_ARGUMENT, LEFT_OUT, numbers, Place } from './slots.js'
 
 /** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
 export type Duration = number | string
@@ -70,9 +70,19 @@ export function common({ store, onError, clock }: CommonOptions): Clock | undefi
 export function moment(at: At, clock: Clock | undefined): unknown {
   const given: unknown = typeof at === 'object' && at !== null ? known(at, AT).now : at
   const now = given ?? clock?.()
-  numbers[Place.Now] =
-    now === undefined || now === null ? NOW_BY_CLOCK : typeof now === 'number' && now >= 0 ? now : NOW_BY_ARGUMENT
+  numbers[Place.Now] = inSlot(now)
   return now
+}
+
+/** The cost of the next native call, in the slots after this, and the argument to pass as above. */
+export function price(cost: unknown): unknown {
+  numbers[Place.Cost] = inSlot(cost)
+  return cost
+}
+
+function inSlot(given: unknown): number {
+  if (given === undefined || given === null) return LEFT_OUT
+  return typeof given === 'number' && given >= 0 ? given : AN_ARGUMENT
 }
 
 /** The cost and the moment of a call over keys are read through this, so that unknown names are refused first. */

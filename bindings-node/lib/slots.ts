@@ -26,12 +26,14 @@ export const Place = {
   Degraded: 7,
   Engaged: 8,
   Now: 9,
+  Cost: 10,
+  Keys: 11,
 } as const
 
-/** In the place of a moment: none was given, the core's clock tells. */
-export const NOW_BY_CLOCK = -1
-/** In the place of a moment: something was given that may be none; it is an argument of the call. */
-export const NOW_BY_ARGUMENT = -2
+/** In the place of a moment or a cost: left out, so the core's default holds. */
+export const LEFT_OUT = -1
+/** In the place of a moment or a cost: something that may be none; it is an argument of the call. */
+export const AN_ARGUMENT = -2
 
 export const numbers = new Float64Array(native.memory, 0, NUMBERS)
 export const words = new Uint32Array(native.memory, NUMBERS * Float64Array.BYTES_PER_ELEMENT, KEYS * KEY_WORDS)

@@ -37,15 +37,15 @@ pub(crate) fn cancel(call: &Call<'_, ()>) -> Answer {
     Ok(UNDEFINED)
 }
 
-/// `(number of keys in the slots, cost, now, attempt)`: the decision, into the slots.
+/// `(cost, now, attempt)`, the keys in the slots: the decision, into the slots.
 pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
-    let (cost, now) = (call.cost(1)?, call.now(2)?);
-    let attempt: &Attempt = call.behind(3)?;
-    key::read(call, call.count(0)?, |keys| {
+    let (cost, now) = (call.cost(0)?, call.now(1)?);
+    let attempt: &Attempt = call.behind(2)?;
+    key::read(call.realm, |keys| {
         let decision = attempt.extend(keys, cost, now)?;
         write(call.realm, &decision, keys);
         Ok(UNDEFINED)
-    })?
+    })
 }
 
 fn names(texts: &[String]) -> Vec<&str> {

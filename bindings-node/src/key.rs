@@ -4,7 +4,8 @@ use doorkeep::{Digest, Key, input};
 
 use crate::call::{self, Answer, Call, UNDEFINED};
 use crate::failure::Failure;
-use crate::slots::{KEY_WORDS, KEYS, Slots};
+use crate::realm::Realm;
+use crate::slots::{KEY_WORDS, KEYS, Place, Slots};
 use crate::text::with_text;
 
 const ADDRESS: u32 = 1;
@@ -53,25 +54,29 @@ fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String, Failure> 
 }
 
 /// The keys that TypeScript laid into the slots for this call.
-pub(crate) fn read<T, R>(call: &Call<'_, T>, count: u32, take: impl FnOnce(&[Key]) -> R) -> Result<R, Failure> {
-    let key = |index| {
-        let [rule, first, second, third, fourth, flags] = call.realm.slots.key(index);
-        let mut digest = [0; 16];
-        for (bytes, word) in digest.chunks_exact_mut(4).zip([first, second, third, fourth]) {
-            bytes.copy_from_slice(&word.to_be_bytes());
-        }
-        Ok(Key::from_digest(call.realm.rule(rule)?, Digest::from_bytes(digest), flags & ADDRESS != 0))
-    };
-    match usize::try_from(count).unwrap_or(usize::MAX) {
+#[inline]
+pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R, Failure>) -> Result<R, Failure> {
+    // Saturates, and TypeScript writes no fraction.
+    let count = realm.slots.get(Place::Keys) as usize;
+    if count == 1 {
         // The common call needs no list.
-        1 => Ok(take(std::slice::from_ref(&key(0)?))),
-        count if count <= KEYS => {
-            let keys: Result<Vec<Key>, Failure> = (0..count).map(key).collect();
-            Ok(take(&keys?))
-        }
-        // More than the slots hold is more than a call takes: the core says so, whichever keys they are.
-        count => Ok(take(&vec![key(0)?; count])),
+        return take(std::slice::from_ref(&at(realm, 0)?));
     }
+    if count <= KEYS {
+        return take(&(0..count).map(|index| at(realm, index)).collect::<Result<Vec<Key>, Failure>>()?);
+    }
+    // More than the slots hold is more than a call takes: the core says so, whichever keys they are.
+    take(&vec![at(realm, 0)?; count])
+}
+
+#[inline]
+fn at(realm: &Realm, index: usize) -> Result<Key, Failure> {
+    let [rule, first, second, third, fourth, flags] = realm.slots.key(index);
+    let mut digest = [0; 16];
+    for (bytes, word) in digest.chunks_exact_mut(4).zip([first, second, third, fourth]) {
+        bytes.copy_from_slice(&word.to_be_bytes());
+    }
+    Ok(Key::from_digest(realm.rule(rule)?, Digest::from_bytes(digest), flags & ADDRESS != 0))
 }
 
 fn write(slots: Slots, rule: u32, key: &Key) {

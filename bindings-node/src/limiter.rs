@@ -7,7 +7,6 @@ use doorkeep::{Decision, Error, Key, Limiter, input};
 use crate::attempt;
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
 use crate::decision::{as_number, write};
-use crate::failure::Failure;
 use crate::key;
 use crate::methods::Methods;
 use crate::slots::Place;
@@ -31,7 +30,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     )
 }
 
-/// `(number of keys in the slots, cost, now)`: the decision, into the slots.
+/// `(cost, now)`, the keys in the slots: the decision, into the slots.
 fn allow(call: &Own<'_>) -> Answer {
     decide(call, Limiter::allow)
 }
@@ -42,16 +41,16 @@ fn peek(call: &Own<'_>) -> Answer {
 
 /// The same arguments -> an attempt; its decision lies in the slots.
 fn attempt(call: &Own<'_>) -> Answer {
-    let (cost, now) = (call.cost(1)?, call.now(2)?);
-    key::read(call, call.count(0)?, |keys| {
+    let (cost, now) = (call.cost(0)?, call.now(1)?);
+    key::read(call.realm, |keys| {
         let attempt = call.state.attempt(keys, cost, now)?;
         write(call.realm, &attempt.decision(), keys);
         attempt::give(call, attempt)
-    })?
+    })
 }
 
 fn reset(call: &Own<'_>) -> Answer {
-    let forgotten = key::read(call, call.count(0)?, |keys| call.state.reset(keys))??;
+    let forgotten = key::read(call.realm, |keys| Ok(call.state.reset(keys)?))?;
     call.realm.slots.put(Place::Outcome, f64::from(u8::from(forgotten)));
     Ok(UNDEFINED)
 }
@@ -69,10 +68,10 @@ fn decide(
     call: &Own<'_>,
     ask: impl FnOnce(&Limiter, &[Key], u32, doorkeep::Timestamp) -> Result<Decision, Error>,
 ) -> Answer {
-    let (cost, now) = (call.cost(1)?, call.now(2)?);
-    key::read(call, call.count(0)?, |keys| {
+    let (cost, now) = (call.cost(0)?, call.now(1)?);
+    key::read(call.realm, |keys| {
         let decision = ask(call.state, keys, cost, now)?;
         write(call.realm, &decision, keys);
-        Ok::<_, Failure>(UNDEFINED)
-    })?
+        Ok(UNDEFINED)
+    })
 }

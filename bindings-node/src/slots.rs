@@ -40,12 +40,16 @@ pub(crate) enum Place {
     Engaged = 8,
     /// From JavaScript: the moment of the call in milliseconds, or one of the two below.
     Now = 9,
+    /// From JavaScript: the cost of the call, or one of the two below.
+    Cost = 10,
+    /// From JavaScript: how many keys the call names.
+    Keys = 11,
 }
 
-/// In the place of a moment: none was given, the core's clock tells.
-pub(crate) const NOW_BY_CLOCK: f64 = -1.0;
-/// In the place of a moment: something was given that may be none; it is an argument of the call.
-pub(crate) const NOW_BY_ARGUMENT: f64 = -2.0;
+/// In the place of a moment or a cost: left out, so the core's default holds.
+pub(crate) const LEFT_OUT: f64 = -1.0;
+/// In the place of a moment or a cost: something that may be none; it is an argument of the call.
+pub(crate) const AN_ARGUMENT: f64 = -2.0;
 
 /// The shared memory, seen from Rust.
 #[derive(Clone, Copy)]

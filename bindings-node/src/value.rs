@@ -8,7 +8,7 @@ use napi::sys;
 
 use crate::call::{Call, check};
 use crate::failure::Failure;
-use crate::slots::{NOW_BY_ARGUMENT, NOW_BY_CLOCK, Place};
+use crate::slots::{AN_ARGUMENT, LEFT_OUT, Place};
 use crate::text::with_text;
 
 /// What a plain number means as a duration or as `now`.
@@ -117,11 +117,10 @@ impl<T> Call<'_, T> {
     /// argument at `index`.
     #[inline]
     pub(crate) fn now(&self, index: usize) -> Result<Timestamp, Failure> {
-        let now = self.realm.slots.get(Place::Now);
-        let given = match now {
-            NOW_BY_ARGUMENT => return self.moment(index),
-            NOW_BY_CLOCK => Value::Missing,
-            _ => Value::Float(now),
+        let given = match self.realm.slots.get(Place::Now) {
+            AN_ARGUMENT => return self.moment(index),
+            LEFT_OUT => Value::Missing,
+            now => Value::Float(now),
         };
         Ok(input::now(given, UNIT)?)
     }
@@ -132,9 +131,19 @@ impl<T> Call<'_, T> {
         Ok(input::now(self.given(index)?.value(), UNIT)?)
     }
 
-    /// The cost at `index`.
+    /// The cost of the call, from the same two places.
     #[inline]
     pub(crate) fn cost(&self, index: usize) -> Result<u32, Failure> {
+        let given = match self.realm.slots.get(Place::Cost) {
+            AN_ARGUMENT => return self.price(index),
+            LEFT_OUT => Value::Missing,
+            cost => whole_or_float(cost),
+        };
+        Ok(input::cost(given)?)
+    }
+
+    #[cold]
+    fn price(&self, index: usize) -> Result<u32, Failure> {
         Ok(input::cost(self.given(index)?.value())?)
     }
 
