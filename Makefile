@@ -67,6 +67,30 @@ packages: build ## install the wheel and the npm tarball as a stranger would, an
 	DOORKEEP_WHEEL=$$(echo build/wheel/*.whl) $(VENV)/python -m pytest -m wheel
 	npm run pack-test
 
+bench: build/bench/python/installed build/bench/node/installed ## measure speed and memory, and print it beside the goals
+	for part in rust rust-redis; do \
+		cargo build --quiet --release --manifest-path benches/$$part/Cargo.toml --target-dir target/bench; done
+	@$(VENV)/python benches/run.py
+
+# What the benchmarks compare with, and doorkeep beside it, installed as a stranger would.
+build/bench/python/installed: build/python benches/python/requirements.txt
+	rm -rf build/bench/python build/bench/wheel
+	$(MATURIN) build --quiet --release --locked --out build/bench/wheel
+	$(PYTHON) -m venv build/bench/python
+	build/bench/python/bin/python -m pip install --quiet --requirement benches/python/requirements.txt build/bench/wheel/*.whl
+	@touch $@
+
+build/bench/node/installed: build/node $(shell find benches/node -name '*.json' -o -path '*/noop/*' -type f)
+	rm -rf build/bench/node build/bench/npm
+	mkdir -p build/bench/node build/bench/npm
+	cp benches/node/package.json benches/node/package-lock.json build/bench/node
+	npm ci --prefix build/bench/node --no-audit --no-fund --loglevel=error
+	npm pack --silent --pack-destination build/bench/npm
+	npm install --prefix build/bench/node --no-save --no-package-lock --no-audit --no-fund --loglevel=error $(CURDIR)/build/bench/npm/*.tgz
+	cargo build --quiet --release --locked --manifest-path benches/node/noop/Cargo.toml --target-dir target/bench
+	cp $$(find target/bench/release -maxdepth 1 -name 'libnoop.so' -o -name 'libnoop.dylib') build/bench/node/noop.node
+	@touch $@
+
 build: build/python build/node ## build both native modules and install them here
 
 clean: ## remove what was built, but not the tools
