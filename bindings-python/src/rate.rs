@@ -60,11 +60,13 @@ impl Rate {
         format!("Rate({}, {:?})", self.inner.count(), period_text(self.inner))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (u32, Bound<'py, PyDelta>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<SavedRate<'py>> {
         let rate = slf.get();
         Ok((slf.get_type().into_any(), (rate.inner.count(), rate.period(slf.py())?)))
     }
 }
+
+type SavedRate<'py> = (Bound<'py, PyAny>, (u32, Bound<'py, PyDelta>));
 
 /// Rates that hold together: an attempt passes when every one of them has room.
 ///
