@@ -134,8 +134,23 @@ durations! {
     window = "window", None;
     /// The period of a rate, required.
     rate_period = "rate period", None;
-    /// The span that a bound is asked for, required.
-    span = "span", None;
+}
+
+/// The span that a bound is asked for, required.
+///
+/// # Errors
+/// The value is not a whole number of microseconds within 1 µs to 2^52 µs.
+pub fn span(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
+    let longer = match value {
+        Value::Integer(number) => number.checked_mul(i128::from(unit.micros())),
+        Value::Float(number) => decimal_micros(&number.to_string(), unit.decimals()).map(i128::from),
+        _ => None,
+    };
+    let longer = longer.and_then(|micros| u64::try_from(micros).ok());
+    match longer.filter(|micros| (Period::MAX..=Timestamp::MAX.as_micros()).contains(micros)) {
+        Some(micros) => Ok(Duration::from_micros(micros)),
+        None => duration("span", value, unit, None),
+    }
 }
 
 /// The `n` of `allow_n`; a negative one is an answer (false), not an error.

@@ -12,7 +12,7 @@ use crate::input::OnError;
 use crate::key::Digest;
 use crate::redis::RedisStore;
 use crate::stats::Stats;
-use crate::store::redis::{Act, Asked, Event, Reading, Request, Store, Trouble, Wire};
+use crate::store::redis::{Act, Asked, Event, Reading, Request, Store, Wire};
 use crate::time::Timestamp;
 
 /// The store of one limiter, with the limiter's own answer to its failure.
@@ -66,12 +66,11 @@ impl Remote {
         for (wire, digest) in checks {
             request.push(wire.key(digest), wire.argument(call.cost));
         }
-        let answer = self.store.run(&self.store.scripts.decide, &request).await;
-        let reading = answer.and_then(|value| read(value, checks, call, commit));
-        let reading = reading.map_err(|trouble| self.fails(&trouble))?;
-        if reading.corrupt > 0 {
-            let rule = checks[0].0.rule.to_string();
-            self.store.tell(Event::CorruptState { rule });
+        let read = |value| read(value, checks, call, commit);
+        let reading = self.store.run(&self.store.scripts.decide, &request, read).await.map_err(|_| self.fails())?;
+        // Told by the call that mends it, once.
+        for check in reading.corrupt.iter().filter(|_| commit) {
+            self.store.tell(Event::CorruptState { rule: checks[*check].0.rule.to_string() });
         }
         Ok(reading)
     }
@@ -86,14 +85,11 @@ impl Remote {
         for (key, act) in acts {
             request.push(key.clone(), act.argument());
         }
-        match self.store.run(&self.store.scripts.settle, &request).await {
-            Ok(Value::Array(answers)) => answers.iter().skip(1).map(integer).collect(),
-            Ok(_) => None,
-            Err(trouble) => {
-                self.fails(&trouble);
-                None
-            }
-        }
+        let read = |value| match value {
+            Value::Array(answers) if answers.len() == acts.len() + 1 => answers.iter().skip(1).map(integer).collect(),
+            _ => None,
+        };
+        self.store.run(&self.store.scripts.settle, &request, read).await.map_err(|_| self.fails()).ok()
     }
 
     /// The answer when the store fails closed or open.
@@ -120,7 +116,7 @@ impl Remote {
         }
     }
 
-    fn fails(&self, _trouble: &Trouble) -> OnError {
+    fn fails(&self) -> OnError {
         self.failed[self.on_error as usize].fetch_add(1, Ordering::Relaxed);
         self.on_error
     }
@@ -129,25 +125,24 @@ impl Remote {
 /// In the order of [`OnError`].
 const MODES: [&str; 3] = ["local", "open", "closed"];
 
-fn read(value: Value, checks: &[(&Arc<Wire>, Digest)], call: Call, commit: bool) -> Result<Reading, Trouble> {
-    let nonsense = || Trouble::nonsense("an answer that is not one of the script's");
-    let Value::Array(answers) = value else { return Err(nonsense()) };
+/// Reads the answer of decide.lua.
+fn read(value: Value, checks: &[(&Arc<Wire>, Digest)], call: Call, commit: bool) -> Option<Reading> {
+    let Value::Array(answers) = value else { return None };
     let mut answers = answers.into_iter();
-    let allowed = answers.next().and_then(|answer| integer(&answer)).ok_or_else(nonsense)?;
-    let now = answers.next().and_then(|answer| integer(&answer)).and_then(|now| u64::try_from(now).ok());
-    let now = now.and_then(|now| Timestamp::from_micros(now).ok()).ok_or_else(nonsense)?;
-    let states: Vec<Vec<u8>> = answers
-        .map(|answer| match answer {
-            Value::BulkString(state) => Some(state),
-            _ => None,
-        })
-        .collect::<Option<_>>()
-        .filter(|states: &Vec<_>| states.len() == checks.len())
-        .ok_or_else(nonsense)?;
+    let allowed = integer(&answers.next()?)?;
+    let now = Timestamp::from_micros(u64::try_from(integer(&answers.next()?)?).ok()?).ok()?;
+    let states = answers.map(|answer| match answer {
+        Value::BulkString(state) => Some(state),
+        _ => None,
+    });
+    let states: Vec<Vec<u8>> = states.collect::<Option<_>>()?;
+    if states.len() != checks.len() {
+        return None;
+    }
     let wires: Vec<&Arc<Wire>> = checks.iter().map(|(wire, _)| *wire).collect();
     let reading = Reading::new(&wires, &states, Asked { id: call.id, cost: call.cost, now, commit });
     // The script has decided; if the policies here see it otherwise, neither is to be trusted.
-    if reading.decision.allowed() == (allowed == 1) { Ok(reading) } else { Err(nonsense()) }
+    (reading.decision.allowed() == (allowed == 1)).then_some(reading)
 }
 
 fn integer(value: &Value) -> Option<i64> {

@@ -37,6 +37,7 @@ impl Linked for Entry {
 
 const COUNTING: usize = 0;
 const LOCKED: usize = 1;
+const MOST_STEPS: usize = 64;
 
 pub(crate) struct StrikeTable {
     policy: Policy,
@@ -188,7 +189,9 @@ impl StrikeTable {
             if self.lists[LOCKED].iter_from_back(&self.slots).next().is_some_and(|back| end(slot) < end(back)) {
                 at = None;
             }
-            while let Some(later) = at.filter(|other| end(*other) > end(slot)) {
+            // Only a clock that went back makes steps here. They are bounded: then the order may suffer, never the time.
+            for _ in 0..MOST_STEPS {
+                let Some(later) = at.filter(|other| end(*other) > end(slot)) else { break };
                 at = self.slots.get(later).links.older();
             }
         }

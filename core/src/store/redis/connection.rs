@@ -8,14 +8,18 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::Mutex;
 
+use crate::time::Timestamp;
+
 /// How many commands may wait to be written; a burst above it waits for the socket.
 const QUEUED_COMMANDS: usize = 1024;
+const YOUNG_MICROS: u64 = 1_000_000;
 
 #[derive(Clone)]
 pub(super) struct Connected {
     pub(super) connection: MultiplexedConnection,
     /// Counts the connections of a slot, so that a late failure does not drop a newer one.
     pub(super) number: u64,
+    made_at: Timestamp,
 }
 
 #[derive(Default)]
@@ -25,14 +29,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The connection, and whether this call made it.
-    pub(super) async fn get(&self, client: &Client) -> Result<(Connected, bool), RedisError> {
+    /// The connection, made now if there is none.
+    pub(super) async fn get(&self, client: &Client) -> Result<Connected, RedisError> {
         if let Some(connected) = self.current() {
-            return Ok((connected, false));
+            return Ok(connected);
         }
         let mut number = self.connecting.lock().await;
         if let Some(connected) = self.current() {
-            return Ok((connected, false));
+            return Ok(connected);
         }
         // No timeouts in here: the caller's deadline covers everything.
         let config = AsyncConnectionConfig::new()
@@ -41,9 +45,9 @@ impl Slot {
             .set_pipeline_buffer_size(QUEUED_COMMANDS);
         let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         *number += 1;
-        let connected = Connected { connection, number: *number };
+        let connected = Connected { connection, number: *number, made_at: Timestamp::now() };
         *self.current.write() = Some(connected.clone());
-        Ok((connected, true))
+        Ok(connected)
     }
 
     pub(super) fn current(&self) -> Option<Connected> {
@@ -52,8 +56,19 @@ impl Slot {
 
     /// Drops the connection, unless it is a newer one than the failing call used.
     pub(super) fn drop_up_to(&self, number: u64) {
+        self.drop_if(|connected| connected.number <= number);
+    }
+
+    /// Like [`Slot::drop_up_to`], but spares a young connection: a server that stays read-only must not
+    /// cost a connection a call.
+    pub(super) fn drop_old_up_to(&self, number: u64) {
+        let is_old = |connected: &Connected| Timestamp::now().since(connected.made_at) > YOUNG_MICROS;
+        self.drop_if(|connected| connected.number <= number && is_old(connected));
+    }
+
+    fn drop_if(&self, condition: impl Fn(&Connected) -> bool) {
         let mut current = self.current.write();
-        if current.as_ref().is_some_and(|connected| connected.number <= number) {
+        if current.as_ref().is_some_and(&condition) {
             *current = None;
         }
     }

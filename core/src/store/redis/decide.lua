@@ -134,7 +134,8 @@ for i, key in ipairs(KEYS) do
     -- A value of another type is a corrupt state: fully spent from now.
     raw = '!'
   end
-  raw = raw or ''
+  -- An empty text is no state of ours either; it must not pass for a missing one.
+  raw = raw == '' and '!' or raw or ''
   reply[i + 2] = raw
   local policy = ARGV[i + 4]
   local step = { kinds[policy:sub(1, 1)](raw, policy) }

@@ -18,5 +18,4 @@ pub(crate) use reading::{Asked, Charges, Reading};
 pub(crate) use script::Request;
 pub use store::Event;
 pub(crate) use store::Store;
-pub(crate) use trouble::Trouble;
 pub(crate) use wire::{Act, Kind, Wire};

@@ -38,8 +38,8 @@ pub(crate) struct Reading {
     pub(crate) decision: Decision,
     /// For each check the charges on its windows; empty for other kinds and for calls that wrote nothing.
     pub(crate) charges: Vec<Charges>,
-    /// How many states were corrupt.
-    pub(crate) corrupt: u32,
+    /// Which checks met a corrupt state.
+    pub(crate) corrupt: SmallVec<[usize; 2]>,
 }
 
 /// The call that the states answer.
@@ -53,12 +53,15 @@ pub(crate) struct Asked {
 
 impl Reading {
     pub(crate) fn new(wires: &[&Arc<Wire>], states: &[Vec<u8>], asked: Asked) -> Self {
-        let mut corrupt = 0;
-        let found: Vec<Found> = wires
-            .iter()
-            .zip(states)
-            .map(|(wire, state)| Found::read(&wire.kind, state, asked.now, &mut corrupt))
-            .collect();
+        let mut corrupt = SmallVec::new();
+        let mut found = Vec::with_capacity(wires.len());
+        for (i, (wire, state)) in wires.iter().zip(states).enumerate() {
+            let mut is_corrupt = false;
+            found.push(Found::read(&wire.kind, state, asked.now, &mut is_corrupt));
+            if is_corrupt {
+                corrupt.push(i);
+            }
+        }
         let mut summary = Summary::new();
         for (wire, found) in wires.iter().zip(&found) {
             found.judge(&wire.kind, &wire.rule, asked, &mut summary);
@@ -81,7 +84,7 @@ enum Found {
 }
 
 impl Found {
-    fn read(kind: &Kind, state: &[u8], now: Timestamp, corrupt: &mut u32) -> Self {
+    fn read(kind: &Kind, state: &[u8], now: Timestamp, corrupt: &mut bool) -> Self {
         match kind {
             Kind::Rates(rates) => Self::Rates(read_rates(rates, state, now, corrupt)),
             Kind::Strikes(policy) => Self::Strikes(read_strikes(policy, state, now, corrupt)),
@@ -159,16 +162,15 @@ impl Found {
     }
 }
 
-fn read_rates(rates: &[Gcra], state: &[u8], now: Timestamp, corrupt: &mut u32) -> SmallVec<[(View, AttemptId); 2]> {
+fn read_rates(rates: &[Gcra], state: &[u8], now: Timestamp, corrupt: &mut bool) -> SmallVec<[(View, AttemptId); 2]> {
     let spent = |rate: &Gcra| (View { full_at: rate.spent_from(now), healed: true }, AttemptId::default());
     if state.is_empty() {
         return rates.iter().map(|rate| (rate.load(None, now), AttemptId::default())).collect();
     }
     if state.len() != 1 + RATE_BYTES * rates.len() || state[0] != VERSION {
-        *corrupt += 1;
+        *corrupt = true;
         return rates.iter().map(spent).collect();
     }
-    let mut is_corrupt = false;
     let views = rates.iter().zip(state[1..].chunks_exact(RATE_BYTES)).map(|(rate, bytes)| {
         let part = u32::from_be_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
         match instant(bytes) {
@@ -176,18 +178,16 @@ fn read_rates(rates: &[Gcra], state: &[u8], now: Timestamp, corrupt: &mut u32) -
                 (rate.load(Some(FullAt { whole, part }), now), AttemptId::from_slice(&bytes[12..20]))
             }
             _ => {
-                is_corrupt = true;
+                *corrupt = true;
                 spent(rate)
             }
         }
     });
-    let views = views.collect();
-    *corrupt += u32::from(is_corrupt);
-    views
+    views.collect()
 }
 
 /// The live strikes of a state.
-fn read_strikes(policy: &strikes::Policy, state: &[u8], now: Timestamp, corrupt: &mut u32) -> Option<Strikes> {
+fn read_strikes(policy: &strikes::Policy, state: &[u8], now: Timestamp, corrupt: &mut bool) -> Option<Strikes> {
     if state.is_empty() {
         return None;
     }
@@ -199,14 +199,14 @@ fn read_strikes(policy: &strikes::Policy, state: &[u8], now: Timestamp, corrupt:
         (version == VERSION && flag <= 1 && fits).then_some((last, flag == 1, ids))
     };
     let Some((last, locked, ids)) = sound() else {
-        *corrupt += 1;
+        *corrupt = true;
         return Some(Strikes::from_parts(now.as_micros(), true, std::iter::empty()));
     };
     let strikes = Strikes::from_parts(last, locked, ids.chunks_exact(8).map(AttemptId::from_slice));
     policy.is_live(&strikes, now).then_some(strikes)
 }
 
-fn read_window(policy: &fixed_window::Policy, state: &[u8], now: Timestamp, corrupt: &mut u32) -> fixed_window::View {
+fn read_window(policy: &fixed_window::Policy, state: &[u8], now: Timestamp, corrupt: &mut bool) -> fixed_window::View {
     if state.is_empty() {
         return policy.load(None, now);
     }
@@ -218,7 +218,7 @@ fn read_window(policy: &fixed_window::Policy, state: &[u8], now: Timestamp, corr
     match sound() {
         Some(window) => policy.load(Some(window), now),
         None => {
-            *corrupt += 1;
+            *corrupt = true;
             let window = Window { start: now.as_micros(), count: policy.limit };
             fixed_window::View { window, healed: true, is_open: true }
         }

@@ -23,6 +23,7 @@ use crate::store::redis::trouble::{self, Trouble};
 use crate::time::Timestamp;
 
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+const REFUSAL_EVERY_MICROS: u64 = 60_000_000;
 const CHECK_MEMORY_EVERY: Duration = Duration::from_secs(600);
 /// An outage is two events; whoever does not read them loses the oldest, not memory.
 const KEPT_EVENTS: usize = 64;
@@ -70,8 +71,10 @@ struct Live {
     slot: Slot,
     is_down: AtomicBool,
     is_probing: AtomicBool,
+    is_watching: AtomicBool,
     timeouts_in_a_row: AtomicU32,
-    refusing: AtomicBool,
+    /// When a refusal was told last, in µs since the epoch.
+    told_refusal_at: AtomicU64,
 }
 
 impl Live {
@@ -81,8 +84,9 @@ impl Live {
             slot: Slot::default(),
             is_down: AtomicBool::new(false),
             is_probing: AtomicBool::new(false),
+            is_watching: AtomicBool::new(false),
             timeouts_in_a_row: AtomicU32::new(0),
-            refusing: AtomicBool::new(false),
+            told_refusal_at: AtomicU64::new(0),
         }
     }
 }
@@ -141,8 +145,13 @@ impl Store {
         self.returns.load(Ordering::Acquire)
     }
 
-    /// Runs a script within the timeout. What may have run is never sent again.
-    pub(crate) async fn run(self: &Arc<Self>, source: &Source, request: &Request) -> Result<Value, Trouble> {
+    /// Runs a script within the timeout and reads its answer. What may have run is never sent again.
+    pub(crate) async fn run<T>(
+        self: &Arc<Self>,
+        source: &Source,
+        request: &Request,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Result<T, Trouble> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Trouble::Closed);
         }
@@ -151,19 +160,30 @@ impl Store {
             self.probe(&live);
             return Err(Trouble::StillDown);
         }
-        let outcome = self.send(&live, source, request).await;
+        let answer = self.send(&live, source, request).await;
+        let outcome = answer.and_then(|value| {
+            read(value).ok_or_else(|| {
+                live.slot.drop_up_to(u64::MAX);
+                Trouble::nonsense()
+            })
+        });
         match &outcome {
-            Ok(_) => live.refusing.store(false, Ordering::Relaxed),
             Err(Trouble::Down { why, .. }) => self.goes_down(&live, why),
-            Err(Trouble::Refused { why, .. }) => {
-                // Once, until a call succeeds again.
-                if !live.refusing.swap(true, Ordering::Relaxed) {
-                    self.tell(Event::StoreRefused { place: self.place.clone(), why: why.clone() });
-                }
-            }
-            Err(Trouble::StillDown | Trouble::Closed) => {}
+            Err(Trouble::Refused { why, .. }) => self.tell_refusal(&live, why),
+            Ok(_) | Err(Trouble::StillDown | Trouble::Closed) => {}
         }
         outcome
+    }
+
+    /// Once a minute at most: at the edge of its memory a server refuses and answers by turns.
+    fn tell_refusal(&self, live: &Live, why: &str) {
+        let now = Timestamp::now().as_micros();
+        let told = live.told_refusal_at.load(Ordering::Relaxed);
+        let is_due = told == 0 || now.saturating_sub(told) > REFUSAL_EVERY_MICROS;
+        let swap = || live.told_refusal_at.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed);
+        if is_due && swap().is_ok() {
+            self.tell(Event::StoreRefused { place: self.place.clone(), why: why.to_owned() });
+        }
     }
 
     /// Drops the connection. Calls are answered by `on_error` from now on.
@@ -206,10 +226,9 @@ impl Store {
     /// One deadline over connecting, sending and, where the server does not know the script, sending its source.
     async fn send(self: &Arc<Self>, live: &Arc<Live>, source: &Source, request: &Request) -> Result<Value, Trouble> {
         let run = async {
-            let (mut connected, is_new) = live.slot.get(&self.client).await.map_err(|error| (error, 0))?;
-            if is_new {
-                self.watch_memory(live, connected.number);
-            }
+            // Whatever is wrong before there is a connection, nobody answers.
+            let mut connected = live.slot.get(&self.client).await.map_err(|error| Trouble::unreachable(&error))?;
+            self.watch_memory(live);
             let number = connected.number;
             let connection = &mut connected.connection;
             let answer = match exchange(connection, &source.by_hash(request)).await {
@@ -219,22 +238,22 @@ impl Store {
                 }
                 answer => answer,
             };
-            answer.map_err(|error| (error, number))
+            answer.map_err(|error| {
+                let trouble = Trouble::of(&error);
+                match trouble {
+                    Trouble::Down { drop_connection: true, .. } => live.slot.drop_up_to(number),
+                    Trouble::Refused { drop_connection: true, .. } => live.slot.drop_old_up_to(number),
+                    _ => {}
+                }
+                trouble
+            })
         };
         match tokio::time::timeout(self.options.timeout, run).await {
             Ok(Ok(value)) => {
                 live.timeouts_in_a_row.store(0, Ordering::Relaxed);
                 Ok(value)
             }
-            Ok(Err((error, number))) => {
-                let trouble = Trouble::of(&error);
-                if let Trouble::Down { drop_connection: true, .. } | Trouble::Refused { drop_connection: true, .. } =
-                    trouble
-                {
-                    live.slot.drop_up_to(number);
-                }
-                Err(trouble)
-            }
+            Ok(Err(trouble)) => Err(trouble),
             Err(_) => {
                 // One timeout may be a slow server; after two in a row the connection is not believed any more.
                 if live.timeouts_in_a_row.fetch_add(1, Ordering::Relaxed) > 0 {
@@ -286,17 +305,24 @@ impl Store {
         is_back
     }
 
-    /// Looks now and every ten minutes whether the server evicts, as long as this connection is the current one.
-    fn watch_memory(self: &Arc<Self>, live: &Arc<Live>, number: u64) {
-        let (store, live) = (Arc::downgrade(self), Arc::downgrade(live));
+    /// Looks now and every ten minutes whether the server evicts, unless somebody does already.
+    fn watch_memory(self: &Arc<Self>, live: &Arc<Live>) {
+        if live.is_watching.load(Ordering::Relaxed) || live.is_watching.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (store, watching) = (Arc::downgrade(self), Watching(Arc::downgrade(live)));
         tokio::spawn(async move {
             loop {
-                let (Some(store), Some(live)) = (Weak::upgrade(&store), Weak::upgrade(&live)) else { return };
-                let Some(connected) = live.slot.current().filter(|current| current.number == number) else { return };
-                let asked = memory_check::evicting_policy(connected.connection);
-                let policy = tokio::time::timeout(store.options.timeout, asked).await.ok().flatten();
-                if let Some(policy) = policy.filter(|_| !store.warned_of_eviction.swap(true, Ordering::Relaxed)) {
-                    store.tell(Event::StoreEvicts { policy });
+                let (Some(store), Some(live)) = (store.upgrade(), watching.0.upgrade()) else { return };
+                if store.is_closed.load(Ordering::Acquire) {
+                    return;
+                }
+                if let Some(connected) = live.slot.current() {
+                    let asked = memory_check::evicting_policy(connected.connection);
+                    let policy = tokio::time::timeout(store.options.timeout, asked).await.ok().flatten();
+                    if let Some(policy) = policy.filter(|_| !store.warned_of_eviction.swap(true, Ordering::Relaxed)) {
+                        store.tell(Event::StoreEvicts { policy });
+                    }
                 }
                 drop((store, live));
                 tokio::time::sleep(CHECK_MEMORY_EVERY).await;
@@ -315,5 +341,15 @@ struct Probing(Arc<Live>);
 impl Drop for Probing {
     fn drop(&mut self) {
         self.0.is_probing.store(false, Ordering::Release);
+    }
+}
+
+struct Watching(Weak<Live>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(live) = self.0.upgrade() {
+            live.is_watching.store(false, Ordering::Release);
+        }
     }
 }

@@ -23,14 +23,18 @@ impl Trouble {
         Self::Down { why: "no answer within the timeout".to_owned(), drop_connection: false }
     }
 
-    pub(crate) fn nonsense(why: &str) -> Self {
-        Self::Refused { why: why.to_owned(), drop_connection: true }
+    pub(super) fn nonsense() -> Self {
+        Self::Refused { why: "an answer that is not the script's".to_owned(), drop_connection: true }
+    }
+
+    /// What went wrong before there was a connection.
+    pub(super) fn unreachable(error: &RedisError) -> Self {
+        Self::Down { why: word_for(error), drop_connection: false }
     }
 
     pub(super) fn of(error: &RedisError) -> Self {
-        let code = error.code();
-        let why = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
-        match code {
+        let why = word_for(error);
+        match error.code() {
             // A replica that was promoted over, or demoted: only a new connection may find the primary.
             Some("READONLY") => Self::Refused { why, drop_connection: true },
             Some("LOADING" | "MASTERDOWN" | "CLUSTERDOWN") => Self::Down { why, drop_connection: false },
@@ -40,6 +44,11 @@ impl Trouble {
             None => Self::Down { why, drop_connection: true },
         }
     }
+}
+
+/// The server's error code, or the kind of the failure.
+fn word_for(error: &RedisError) -> String {
+    error.code().unwrap_or_else(|| error.category()).to_owned()
 }
 
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
