@@ -40,35 +40,30 @@ export const ratio = (ours, theirs) => median(ours.map((our, turn) => our / thei
 /** Nanoseconds as text. */
 export const ns = (times) => `${Math.round(median(times)).toLocaleString('en')} ns`
 
-/** A function of its own for every contender: one that is shared would be compiled for all of them at once. */
-export function timed(body) {
-  return new Function('call', 'calls', 'hrtime', body)
+// The processor's time of the whole process, its collector's threads included: others cannot add to it, as to a clock's.
+function spent() {
+  const { user, system } = process.cpuUsage()
+  return (user + system) * 1000
 }
 
-const SYNC = `
-  let admitted = 0
-  const start = hrtime()
-  for (let i = 0; i < calls.length; i += 1) if (call(calls[i])) admitted += 1
-  return Number(hrtime() - start) / calls.length`
-const ASYNC = `
-  return (async () => {
-    let admitted = 0
-    const start = hrtime()
-    for (let i = 0; i < calls.length; i += 1) if (await call(calls[i])) admitted += 1
-    return Number(hrtime() - start) / calls.length
-  })()`
+/** A function of its own for every contender: one that is shared would be compiled for all of them at once. */
+const compiled = (kind, wait) =>
+  new Function(
+    'call',
+    'calls',
+    'spent',
+    `return ${kind}() => {
+      const start = spent()
+      for (let i = 0; i < calls.length; i += 1) ${wait} call(calls[i])
+      return (spent() - start) / calls.length
+    }`,
+  )
 
 /** A contender that makes the calls one after the other; nanoseconds a call. */
-export function each(call, calls) {
-  const run = timed(SYNC)
-  return () => run(call, calls, process.hrtime.bigint)
-}
+export const each = (call, calls) => compiled('', '')(call, calls, spent)
 
 /** The same, each call awaited. */
-export function eachAwaited(call, calls) {
-  const run = timed(ASYNC)
-  return () => run(call, calls, process.hrtime.bigint)
-}
+export const eachAwaited = (call, calls) => compiled('async ', 'await')(call, calls, spent)
 
 /** SplitMix32, so that every run draws the same. */
 export function random(seed) {
