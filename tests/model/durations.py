@@ -83,5 +83,7 @@ def duration(what, value):
     else:
         made = as_whole(value)
     if made is None or not 1 <= made <= MAX_PERIOD:
-        raise ConfigError(f"{what} must be a whole number of microseconds from 1 to {MAX_PERIOD}, value=`{shown(value)}`")
+        raise ConfigError(
+            f"{what} must be a whole number of microseconds from 1 to {MAX_PERIOD}, value=`{shown(value)}`"
+        )
     return made

@@ -128,7 +128,7 @@ def compare_with_and_without(rng):
             rich.forget(place)
             poor.forget(place)
         elif act < 0.75 and common:
-            for windows, charge in zip((rich, poor), common.pop(rng.randrange(len(common)))):
+            for windows, charge in zip((rich, poor), common.pop(rng.randrange(len(common))), strict=True):
                 windows.give_back(charge, now)
         elif verdicts[0] != verdicts[1]:
             assert verdicts[1], "an attempt passes only because another one was given back"
