@@ -54,6 +54,7 @@ rust: tools ## test the core
 
 model: .venv/installed ## replay the vectors in the model that stands beside the core
 	$(VENV)/python tests/model/check.py
+	$(VENV)/python tests/model/laws.py
 
 python: build/python ## test the Python package
 	$(VENV)/python -m pytest -m "not wheel"
