@@ -1,11 +1,14 @@
 /** Strikes and lockout for one key at a time. Decides nothing: the native module does. */
+import { answered, inMemory } from './bridge.js'
 import { Decision, milliseconds, type Outcome } from './decision.js'
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
+import { home } from './home.js'
 import { type Handle, type NativeAttemptLimiter, native } from './native.js'
-import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { type At, type Clock, type CommonOptions, type Duration, known, moment } from './options.js'
 import { numbers, Place, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
+import type { RedisStore } from './store.js'
 
 /** What an {@link AttemptLimiter} can be given. */
 export interface AttemptLimiterOptions extends CommonOptions {
@@ -15,7 +18,7 @@ export interface AttemptLimiterOptions extends CommonOptions {
   readonly lockoutWindow: Duration
   /** How many keys are kept; at the cap the least recently active key that is not locked is dropped. */
   readonly maxTrackedKeys?: number | undefined
-  /** Its name in decisions and stats: `[a-z0-9-]{1,32}`. */
+  /** Its name in decisions, stats and a store's keys: `[a-z0-9-]{1,32}`. Required with a store. */
   readonly name?: string | undefined
 }
 
@@ -69,7 +72,8 @@ export class Reservation {
  * hammering a locked key cannot extend its lockout. Attempts that stay just under one window apart accumulate for ever.
  *
  * Keys are any texts that are not empty; only their hash is kept. An empty key or one that is no text is an
- * {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided at the call, in one step.
+ * {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided in one step, in memory at the call; with
+ * a store the request is sent at the call, its failure is a value as `onError` says, and the ...Sync twins throw.
  *
  * @example
  * ```ts
@@ -80,92 +84,101 @@ export class Reservation {
  */
 export class AttemptLimiter {
   readonly #native: NativeAttemptLimiter
+  readonly #store: RedisStore | undefined
   readonly #clock: Clock | undefined
   /** The name of its only rule, as a decision looks it up. */
   readonly #names: readonly string[]
 
   constructor(options: AttemptLimiterOptions) {
     const { threshold, lockoutWindow, maxTrackedKeys, name, ...rest } = known(options, OPTIONS)
-    this.#clock = common(rest)
-    this.#native = sound(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name))
+    const { store, clock, native: at } = home(rest)
+    this.#store = store
+    this.#clock = clock
+    this.#native = sound(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name, at))
     this.#names = [this.#native.name]
   }
 
   /** Counts one attempt, or denies it. The outcome of a denial is 0 and so falsy. */
   async attempt(key: string, at?: At): Promise<Outcome> {
-    return this.attemptSync(key, at)
+    return answered(this.#native.attempt(key, moment(at, this.#clock)), outcome, this.#store)
   }
 
   /** {@link attempt}, at once. */
   attemptSync(key: string, at?: At): Outcome {
+    inMemory(this.#store)
     const failed = this.#native.attempt(key, moment(at, this.#clock))
     if (failed !== undefined) raise(failed)
-    return numbers[Place.Outcome] as Outcome
+    return outcome()
   }
 
   /** The same as {@link attempt}, with the whole answer. */
   async decide(key: string, at?: At): Promise<Decision> {
-    return this.decideSync(key, at)
+    return answered(this.#native.decide(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
   /** {@link decide}, at once. */
   decideSync(key: string, at?: At): Decision {
+    inMemory(this.#store)
     sound(this.#native.decide(key, moment(at, this.#clock)))
-    return new Decision(this.#names)
+    return this.#decision()
   }
 
   /** Counts one attempt, or denies it, so that it can be cancelled later. A denied reservation cancels nothing. */
   async reserve(key: string, at?: At): Promise<Reserved> {
-    return this.reserveSync(key, at)
+    const reserved = this.#native.reserve(key, moment(at, this.#clock))
+    return answered(reserved, (handle) => this.#reserved(handle), this.#store)
   }
 
   /** {@link reserve}, at once. */
   reserveSync(key: string, at?: At): Reserved {
-    const handle = sound(this.#native.reserve(key, moment(at, this.#clock)))
-    const decision = new Decision(this.#names)
-    return { outcome: decision.outcome, reservation: new Reservation(decision, handle), decision }
+    inMemory(this.#store)
+    return this.#reserved(sound(this.#native.reserve(key, moment(at, this.#clock))))
   }
 
   /** Takes a reserved attempt back, and lifts the lockout that it engaged. Safe to repeat. */
   async cancel(reservation: Reservation, at?: At): Promise<Cancelled> {
-    return this.cancelSync(reservation, at)
+    return answered(this.#native.cancel(handleOf(reservation), moment(at, this.#clock)), cancelled, this.#store)
   }
 
   /** {@link cancel}, at once. */
   cancelSync(reservation: Reservation, at?: At): Cancelled {
+    inMemory(this.#store)
     sound(this.#native.cancel(handleOf(reservation), moment(at, this.#clock)))
-    return CANCELLED[numbers[Place.Outcome]]
+    return cancelled()
   }
 
   /** Whether an attempt would be denied. Counts nothing. */
   async locked(key: string, at?: At): Promise<boolean> {
-    return this.lockedSync(key, at)
+    return answered(this.#native.locked(key, moment(at, this.#clock)), yes, this.#store)
   }
 
   /** {@link locked}, at once. */
   lockedSync(key: string, at?: At): boolean {
+    inMemory(this.#store)
     sound(this.#native.locked(key, moment(at, this.#clock)))
     return yes()
   }
 
   /** The wait in milliseconds that an attempt would be told; null when it would be admitted. Counts nothing. */
   async retryAfterMs(key: string, at?: At): Promise<number | null> {
-    return this.retryAfterMsSync(key, at)
+    return answered(this.#native.retryAfter(key, moment(at, this.#clock)), wait, this.#store)
   }
 
   /** {@link retryAfterMs}, at once. */
   retryAfterMsSync(key: string, at?: At): number | null {
+    inMemory(this.#store)
     sound(this.#native.retryAfter(key, moment(at, this.#clock)))
-    return milliseconds(numbers[Place.RetryAfter])
+    return wait()
   }
 
-  /** Forgets the key, its lockout included. Answers whether it is forgotten: in memory always true. */
+  /** Forgets the key, its lockout included. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return this.resetSync(key)
+    return answered(this.#native.reset(key), yes, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
+    inMemory(this.#store)
     sound(this.#native.reset(key))
     return yes()
   }
@@ -176,7 +189,7 @@ export class AttemptLimiter {
    * @deprecated It cannot tell whose attempt it drops: use {@link reserve} and {@link cancel}.
    */
   async refund(key: string, at?: At): Promise<void> {
-    this.refundSync(key, at)
+    await answered(this.#native.refund(key, moment(at, this.#clock)), nothing, this.#store)
   }
 
   /**
@@ -185,10 +198,11 @@ export class AttemptLimiter {
    * @deprecated Use {@link reserveSync} and {@link cancelSync}.
    */
   refundSync(key: string, at?: At): void {
+    inMemory(this.#store)
     sound(this.#native.refund(key, moment(at, this.#clock)))
   }
 
-  /** How many keys this process holds. */
+  /** How many keys this process itself holds. */
   get size(): number {
     return this.#native.size()
   }
@@ -197,4 +211,18 @@ export class AttemptLimiter {
   stats(): Stats {
     return statsFrom(sound(this.#native.stats()))
   }
+
+  #decision(): Decision {
+    return new Decision(this.#names)
+  }
+
+  #reserved(handle: Handle): Reserved {
+    const decision = this.#decision()
+    return { outcome: decision.outcome, reservation: new Reservation(decision, handle), decision }
+  }
 }
+
+const outcome = (): Outcome => numbers[Place.Outcome] as Outcome
+const cancelled = (): Cancelled => CANCELLED[numbers[Place.Outcome]]
+const wait = (): number | null => milliseconds(numbers[Place.RetryAfter])
+const nothing = (): void => {}

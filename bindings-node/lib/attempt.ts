@@ -1,11 +1,13 @@
 /** What one call counted, to be settled once. Decides nothing: the native module does. */
+import { answered, inMemory } from './bridge.js'
 import { Decision } from './decision.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
-import { type Handle, native } from './native.js'
+import { type Done, type Handle, native } from './native.js'
 import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment, price } from './options.js'
 import type { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
+import type { RedisStore } from './store.js'
 
 /** How a success is settled. Rules as objects or by name; one that the attempt does not hold is a {@link ConfigError}. */
 export interface SuccessOptions extends AtOptions {
@@ -31,12 +33,14 @@ export class Attempt {
   readonly decision: Decision
   readonly #handle: Handle
   readonly #clock: Clock | undefined
+  readonly #store: RedisStore | undefined
 
   /** @internal */
-  constructor(decision: Decision, handle: Handle, clock: Clock | undefined) {
+  constructor(decision: Decision, handle: Handle, clock: Clock | undefined, store: RedisStore | undefined) {
     this.decision = decision
     this.#handle = handle
     this.#clock = clock
+    this.#store = store
   }
 
   /** Whether it was admitted. */
@@ -44,26 +48,29 @@ export class Attempt {
     return this.decision.allowed
   }
 
-  /** Settles it as a success: what is not forgiven or given back stays counted. Answers whether this call settled it. */
+  /**
+   * Settles it as a success: what is not forgiven or given back stays counted. Answers whether this call settled it; with
+   * a store also false if it was not reached.
+   */
   async success(options?: SuccessOptions): Promise<boolean> {
-    return this.successSync(options)
+    return answered(this.#success(options), yes, this.#store)
   }
 
   /** {@link success}, at once. */
   successSync(options?: SuccessOptions): boolean {
-    const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
-    const at = moment(now, this.#clock)
-    sound(native.attemptSuccess(this.#handle, names(forgive), names(giveBack), names(forgiveAddress), at))
+    inMemory(this.#store)
+    sound(this.#success(options))
     return yes()
   }
 
-  /** Takes everything back that it counted. Answers whether this call settled it. */
+  /** Takes everything back that it counted. Answers as {@link success} does. */
   async cancel(at?: At): Promise<boolean> {
-    return this.cancelSync(at)
+    return answered(native.attemptCancel(this.#handle, moment(at, this.#clock)), yes, this.#store)
   }
 
   /** {@link cancel}, at once. */
   cancelSync(at?: At): boolean {
+    inMemory(this.#store)
     sound(native.attemptCancel(this.#handle, moment(at, this.#clock)))
     return yes()
   }
@@ -73,16 +80,27 @@ export class Attempt {
    * as it was.
    */
   async extend(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return this.extendSync(keys, options)
+    return answered(this.#extend(keys, options), () => new Decision(ruleNames), this.#store)
   }
 
   /** {@link extend}, at once. */
   extendSync(keys: Keys, options?: CallOptions): Decision {
+    inMemory(this.#store)
+    sound(this.#extend(keys, options))
+    return new Decision(ruleNames)
+  }
+
+  #success(options: SuccessOptions | undefined): Done {
+    const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
+    const at = moment(now, this.#clock)
+    return native.attemptSuccess(this.#handle, names(forgive), names(giveBack), names(forgiveAddress), at)
+  }
+
+  #extend(keys: Keys, options: CallOptions | undefined): Done {
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
     lay(keys)
-    sound(native.attemptExtend(price(cost), at, this.#handle))
-    return new Decision(ruleNames)
+    return native.attemptExtend(price(cost), at, this.#handle)
   }
 }
 

@@ -1,23 +1,24 @@
 /** A limiter and its rules as plain data, such as a part of a configuration file. */
 import { ConfigError } from './errors.js'
-import { raise } from './failure.js'
-import { native } from './native.js'
 import { type Clock, type Duration, known, type OnError } from './options.js'
 import { Rule, type RuleOptions, StrikeRule, type StrikeRuleOptions } from './rule.js'
+import { RedisStore, type RedisStoreOptions } from './store.js'
 
 /** A rule as plain data: its rates, its rates with options, or strikes. */
 export type RuleConfig = string | (RuleOptions & { readonly rates: string }) | StrikeRuleOptions
 
 /** What {@link Limiter.fromConfig} takes. */
 export interface LimiterConfig {
-  /** Not there yet: a {@link ConfigError}. */
-  readonly redis?: undefined
-  /** Belongs to `redis`. */
+  /** The URL of a {@link RedisStore}, which the limiter makes and keeps as its `store`. Without it the counts live in memory. */
+  readonly redis?: string | undefined
+  /** What every key of the store begins with. Has no effect without `redis`, as those below. */
   readonly prefix?: string | undefined
-  /** What to answer when the store cannot be asked. Has no effect without one. */
+  /** What to answer when the store cannot be asked. */
   readonly onError?: OnError | undefined
-  /** Belongs to `redis`. */
+  /** The bound on every call to the store. */
   readonly timeout?: Duration | undefined
+  /** Told what happens to the store. */
+  readonly onEvent?: RedisStoreOptions['onEvent']
   /** How many windows (one per key and rate) are kept, and how many keys of each strike rule. */
   readonly capacity?: number | undefined
   /** Where the time comes from. */
@@ -26,20 +27,30 @@ export interface LimiterConfig {
   readonly rules?: Readonly<Record<string, RuleConfig>> | undefined
 }
 
-const CONFIG: ReadonlySet<string> = new Set(['redis', 'prefix', 'onError', 'timeout', 'capacity', 'clock', 'rules'])
+const CONFIG: ReadonlySet<string> = new Set([
+  'redis',
+  'prefix',
+  'onError',
+  'timeout',
+  'onEvent',
+  'capacity',
+  'clock',
+  'rules',
+])
 const RATES: ReadonlySet<string> = new Set(['rates', 'ipv6Prefix', 'secret', 'by'])
 
 /** The options of the limiter, and its rules. */
 export function readConfig(config: LimiterConfig) {
-  const { redis, onError, capacity, clock, rules } = known(config, CONFIG)
-  if (redis !== undefined && redis !== null) raise(native.noStore())
+  const { redis, prefix, timeout, onEvent, onError, capacity, clock, rules } = known(config, CONFIG)
   if (rules !== undefined && (typeof rules !== 'object' || rules === null)) {
     throw new ConfigError('rules must be an object')
   }
   // Without a prototype, so that a name can only find a rule.
   const made: Record<string, Rule | StrikeRule> = Object.create(null)
   for (const [name, rule] of Object.entries(rules ?? {})) made[name] = readRule(name, rule)
-  return { onError, capacity, clock, rules: Object.freeze(made) }
+  const store =
+    redis === undefined || redis === null ? undefined : new RedisStore(redis, { prefix, timeout, onError, onEvent })
+  return { store, onError, capacity, clock, rules: Object.freeze(made) }
 }
 
 function readRule(name: string, rule: RuleConfig): Rule | StrikeRule {

@@ -1,10 +1,13 @@
 /** A budget per window that opens at the first attempt. Decides nothing: the native module does. */
+import { answered, inMemory } from './bridge.js'
 import { Decision } from './decision.js'
 import { sound } from './failure.js'
+import { home } from './home.js'
 import { type NativeFixedWindow, native } from './native.js'
-import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { type At, type Clock, type CommonOptions, type Duration, known, moment } from './options.js'
 import { yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
+import type { RedisStore } from './store.js'
 
 /** What a {@link FixedWindow} can be given. */
 export interface FixedWindowOptions extends CommonOptions {
@@ -14,7 +17,7 @@ export interface FixedWindowOptions extends CommonOptions {
   readonly window: Duration
   /** How many keys are kept. */
   readonly maxKeys?: number | undefined
-  /** Its name in decisions and stats: `[a-z0-9-]{1,32}`. */
+  /** Its name in decisions, stats and a store's keys: `[a-z0-9-]{1,32}`. Required with a store. */
   readonly name?: string | undefined
 }
 
@@ -25,7 +28,8 @@ const OPTIONS: ReadonlySet<string> = new Set(['limit', 'window', 'maxKeys', 'nam
  * inside one window's length across a boundary.
  *
  * An empty key or one that is no text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins.
- * Decided at the call, in one step.
+ * Decided in one step, in memory at the call; with a store the request is sent at the call, its failure is a value as
+ * `onError` says, and the ...Sync twins throw.
  *
  * @example
  * ```ts
@@ -36,6 +40,7 @@ const OPTIONS: ReadonlySet<string> = new Set(['limit', 'window', 'maxKeys', 'nam
  */
 export class FixedWindow {
   readonly #native: NativeFixedWindow
+  readonly #store: RedisStore | undefined
   readonly #clock: Clock | undefined
   /** The name of its only rule, as a decision looks it up. */
   readonly #names: readonly string[]
@@ -46,8 +51,10 @@ export class FixedWindow {
 
   constructor(options: FixedWindowOptions) {
     const { limit, window, maxKeys, name, ...rest } = known(options, OPTIONS)
-    this.#clock = common(rest)
-    this.#native = sound(native.fixedWindow(limit, window, maxKeys, name))
+    const { store, clock, native: at } = home(rest)
+    this.#store = store
+    this.#clock = clock
+    this.#native = sound(native.fixedWindow(limit, window, maxKeys, name, at))
     this.#names = [this.#native.name]
     this.limit = this.#native.limit
     this.windowMs = this.#native.windowMicros / 1000
@@ -55,27 +62,29 @@ export class FixedWindow {
 
   /** Counts one attempt, or denies it. */
   async consume(key: string, at?: At): Promise<Decision> {
-    return this.consumeSync(key, at)
+    return answered(this.#native.consume(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
   /** {@link consume}, at once. */
   consumeSync(key: string, at?: At): Decision {
+    inMemory(this.#store)
     sound(this.#native.consume(key, moment(at, this.#clock)))
-    return new Decision(this.#names)
+    return this.#decision()
   }
 
-  /** Forgets the key. Answers whether it is forgotten: in memory always true. */
+  /** Forgets the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return this.resetSync(key)
+    return answered(this.#native.reset(key), yes, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
+    inMemory(this.#store)
     sound(this.#native.reset(key))
     return yes()
   }
 
-  /** How many keys this process holds. */
+  /** How many keys this process itself holds. */
   get size(): number {
     return this.#native.size()
   }
@@ -83,5 +92,9 @@ export class FixedWindow {
   /** What it has counted so far. */
   stats(): Stats {
     return statsFrom(sound(this.#native.stats()))
+  }
+
+  #decision(): Decision {
+    return new Decision(this.#names)
   }
 }

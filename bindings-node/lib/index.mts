@@ -15,6 +15,7 @@ export {
   Rate,
   RateLimitExceeded,
   Rates,
+  RedisStore,
   Rule,
   StrikeRule,
   TokenBucket,

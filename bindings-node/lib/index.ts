@@ -27,4 +27,5 @@ export type { At, AtOptions, CallOptions, Clock, CommonOptions, Duration, OnErro
 export { Rate, Rates } from './rate.js'
 export { type KeyRule, Rule, type RuleOptions, StrikeRule, type StrikeRuleOptions } from './rule.js'
 export type { Stats } from './stats.js'
+export { RedisStore, type RedisStoreOptions, type StoreEvent } from './store.js'
 export { TokenBucket, type TokenBucketOptions } from './token-bucket.js'

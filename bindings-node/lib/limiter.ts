@@ -1,24 +1,18 @@
 /** Several keys, each under its rule, decided in one step. Decides nothing: the native module does. */
 import { Attempt } from './attempt.js'
+import { answered, inMemory } from './bridge.js'
 import { type LimiterConfig, readConfig } from './config.js'
 import { Decision } from './decision.js'
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
+import { home } from './home.js'
 import { type Keys, lay } from './key.js'
-import { type NativeLimiter, native } from './native.js'
-import {
-  type CallOptions,
-  type Clock,
-  type CommonOptions,
-  callOptions,
-  common,
-  known,
-  moment,
-  price,
-} from './options.js'
+import { type Done, type Handle, type NativeLimiter, native } from './native.js'
+import { type CallOptions, type Clock, type CommonOptions, callOptions, known, moment, price } from './options.js'
 import type { Rule, StrikeRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
+import type { RedisStore } from './store.js'
 
 /** What a {@link Limiter} can be given. */
 export interface LimiterOptions extends CommonOptions {
@@ -49,7 +43,8 @@ const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'countOn'])
 /**
  * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: one
  * denial anywhere, and nothing is counted anywhere. A denial is a value, never an error; errors say that the question
- * could not be asked. They are rejections, and thrown by the ...Sync twins. Decided at the call, in one step.
+ * could not be asked. They are rejections, and thrown by the ...Sync twins. Decided in one step, in memory at the call;
+ * with a store the request is sent at the call, its failure is a value as `onError` says, and the ...Sync twins throw.
  *
  * @example
  * ```ts
@@ -62,16 +57,19 @@ const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'countOn'])
  */
 export class Limiter {
   readonly #native: NativeLimiter
+  readonly #store: RedisStore | undefined
   readonly #clock: Clock | undefined
   #rules: Readonly<Record<string, Rule | StrikeRule>> = Object.freeze(Object.create(null))
 
   constructor(options?: LimiterOptions) {
     const { capacity, ...rest } = known(options, OPTIONS)
-    this.#clock = common(rest)
-    this.#native = sound(native.limiter(capacity))
+    const { store, clock, native: at } = home(rest)
+    this.#store = store
+    this.#clock = clock
+    this.#native = sound(native.limiter(capacity, at))
   }
 
-  /** Makes a limiter and its rules from plain data. Unknown names are refused. */
+  /** Makes a limiter, its store and its rules from plain data. Unknown names are refused. */
   static fromConfig(config: LimiterConfig): Limiter {
     const { rules, ...options } = readConfig(config)
     const limiter = new Limiter(options)
@@ -84,13 +82,19 @@ export class Limiter {
     return this.#rules
   }
 
+  /** The store that it was given or configured with; undefined in memory. */
+  get store(): RedisStore | undefined {
+    return this.#store
+  }
+
   /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
   async allow(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return this.allowSync(keys, options)
+    return answered(this.#ask(this.#native.allow, keys, options), decision, this.#store)
   }
 
   /** {@link allow}, at once. */
   allowSync(keys: Keys, options?: CallOptions): Decision {
+    inMemory(this.#store)
     const { cost, now } = callOptions(options)
     const at = moment(now, this.#clock)
     lay(keys)
@@ -101,30 +105,25 @@ export class Limiter {
 
   /** What {@link allow} would answer; counts nothing. */
   async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return this.peekSync(keys, options)
+    return answered(this.#ask(this.#native.peek, keys, options), decision, this.#store)
   }
 
   /** {@link peek}, at once. */
   peekSync(keys: Keys, options?: CallOptions): Decision {
-    const { cost, now } = callOptions(options)
-    const at = moment(now, this.#clock)
-    lay(keys)
-    sound(this.#native.peek(price(cost), at))
-    return new Decision(ruleNames)
+    inMemory(this.#store)
+    sound(this.#ask(this.#native.peek, keys, options))
+    return decision()
   }
 
   /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
   async attempt(keys: Keys, options?: CallOptions): Promise<Attempt> {
-    return this.attemptSync(keys, options)
+    return answered(this.#ask(this.#native.attempt, keys, options), (handle) => this.#attempted(handle), this.#store)
   }
 
   /** {@link attempt}, at once. */
   attemptSync(keys: Keys, options?: CallOptions): Attempt {
-    const { cost, now } = callOptions(options)
-    const at = moment(now, this.#clock)
-    lay(keys)
-    const handle = sound(this.#native.attempt(price(cost), at))
-    return new Attempt(new Decision(ruleNames), handle, this.#clock)
+    inMemory(this.#store)
+    return this.#attempted(sound(this.#ask(this.#native.attempt, keys, options)))
   }
 
   /**
@@ -134,7 +133,7 @@ export class Limiter {
    */
   async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
     const { countOn, ...call } = runOptions(options)
-    const attempt = this.attemptSync(keys, call)
+    const attempt = await this.attempt(keys, call)
     if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
     try {
       return { decision: attempt.decision, value: await fn(attempt) }
@@ -157,19 +156,21 @@ export class Limiter {
     }
   }
 
-  /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always true. */
+  /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always, by a store if it was reached. */
   async reset(keys: Keys): Promise<boolean> {
-    return this.resetSync(keys)
+    lay(keys)
+    return answered(this.#native.reset(), yes, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(keys: Keys): boolean {
+    inMemory(this.#store)
     lay(keys)
     sound(this.#native.reset())
     return yes()
   }
 
-  /** How many windows and strike keys this process holds. */
+  /** How many windows and strike keys this process itself holds. */
   get size(): number {
     return this.#native.size()
   }
@@ -178,7 +179,25 @@ export class Limiter {
   stats(): Stats {
     return statsFrom(sound(this.#native.stats()))
   }
+
+  /** Lays the call into the slots and asks. The native functions belong to no object. */
+  #ask<T extends Done | Handle>(
+    native: (cost: unknown, now: unknown) => T,
+    keys: Keys,
+    options: CallOptions | undefined,
+  ): T {
+    const { cost, now } = callOptions(options)
+    const at = moment(now, this.#clock)
+    lay(keys)
+    return native(price(cost), at)
+  }
+
+  #attempted(handle: Handle): Attempt {
+    return new Attempt(decision(), handle, this.#clock, this.#store)
+  }
 }
+
+const decision = (): Decision => new Decision(ruleNames)
 
 function runOptions(options: RunOptions | undefined): CallOptions & { countOn: readonly ErrorClass[] } {
   const { countOn, ...call } = known(options, RUN)

@@ -2,8 +2,11 @@
  * Loads the native module and says what its functions take and give.
  *
  * A function answers `undefined` when its result lies in the slots (`slots.ts`), a value, or a {@link Failed}; it never
- * throws. Invariant: the native module and the package are of one version.
+ * throws. Those of a limiter with a store answer the ticket of the call, a number that `bridge.ts` waits for and only
+ * `bridge.ts` tells apart. Invariant: the native module and the package are of one version.
  */
+
+import type { StoreEvent } from './store.js'
 
 /** A failure as data; `failure.ts` makes the error. */
 export interface Failed {
@@ -13,7 +16,10 @@ export interface Failed {
 /** The answer of a function whose result lies in the slots. */
 export type Done = undefined | Failed
 
-/** What JavaScript holds without seeing inside: a native attempt or reservation. */
+/** The store of a limiter, none for memory, and its `onError`. */
+export type NativeHome = readonly [store: Handle | undefined, onError: Given]
+
+/** What JavaScript holds without seeing inside: a native store, attempt or reservation. */
 export type Handle = { readonly __handle: unique symbol }
 
 /** Judged by the core, whatever it is. */
@@ -87,10 +93,17 @@ interface Native {
     lockoutWindow: Given,
     maxTrackedKeys: Given,
     name: Given,
+    home: NativeHome,
   ): NativeAttemptLimiter | Failed
-  limiter(capacity: Given): NativeLimiter | Failed
-  tokenBucket(rate: Given, window: Given, capacity: Given, name: Given): NativeTokenBucket | Failed
-  fixedWindow(limit: Given, window: Given, maxKeys: Given, name: Given): NativeFixedWindow | Failed
+  limiter(capacity: Given, home: NativeHome): NativeLimiter | Failed
+  tokenBucket(rate: Given, window: Given, capacity: Given, name: Given, home: NativeHome): NativeTokenBucket | Failed
+  fixedWindow(limit: Given, window: Given, maxKeys: Given, name: Given, home: NativeHome): NativeFixedWindow | Failed
+  store(url: Given, prefix: Given, timeout: Given, onError: Given, clock: Given): Handle | Failed
+  storeClose(store: Handle): Done
+  storeEvents(store: Handle): readonly StoreEvent[] | undefined | Failed
+  openBridge(receive: () => void): Done
+  takeAnswers(): number | Failed
+  nextAnswer(): unknown
   rule(name: Given, rates: Given, ipv6Prefix: Given, secret: Given, by: readonly Given[]): NativeRule | Failed
   strikeRule(
     name: Given,
@@ -118,9 +131,7 @@ interface Native {
   attemptExtend(cost: Given, now: Given, attempt: Handle): Done
   span(duration: Given): number | Failed
   now(moment: Given): number | Failed
-  onError(mode: Given): Done
   unknownOption(name: string): Failed
-  noStore(): Failed
 }
 
 function load(): Native {

@@ -4,9 +4,10 @@
  * Holds no default value and no bound.
  */
 import { ConfigError } from './errors.js'
-import { raise, sound } from './failure.js'
+import { raise } from './failure.js'
 import { native } from './native.js'
 import { AN_ARGUMENT, LEFT_OUT, numbers, Place } from './slots.js'
+import type { RedisStore } from './store.js'
 
 /** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
 export type Duration = number | string
@@ -14,16 +15,19 @@ export type Duration = number | string
 /** Gives the current time in milliseconds since the Unix epoch; fractions carry microseconds. Read once per call. */
 export type Clock = () => number
 
-/** What a limiter does when its store cannot be asked. */
+/**
+ * What a limiter does when its store cannot be asked: decides by itself in the memory of this process, admits without
+ * counting, or admits nobody and says `unavailable`.
+ */
 export type OnError = 'local' | 'open' | 'closed'
 
 /** What every limiter can be given. */
 export interface CommonOptions {
-  /** Where the counts live. Only the memory of this process exists yet: anything given is a {@link ConfigError}. */
-  readonly store?: undefined
-  /** What to answer when the store cannot be asked. Has no effect without one. */
+  /** Where the counts live; by default the memory of this process. A limiter with a store has no ...Sync methods. */
+  readonly store?: RedisStore | undefined
+  /** What to answer when the store cannot be asked; by default what the store says. Has no effect without one. */
   readonly onError?: OnError | undefined
-  /** Where the time comes from. Defaults to a monotonic clock anchored to the Unix epoch. */
+  /** Where the time comes from. Defaults to the store's clock, in memory to a monotonic one anchored to the Unix epoch. */
   readonly clock?: Clock | undefined
 }
 
@@ -52,15 +56,6 @@ export function known<T extends object>(options: T | undefined | null, names: Re
   if (typeof options !== 'object') throw new ConfigError('options must be an object')
   for (const name in options) if (!names.has(name)) raise(native.unknownOption(name))
   return options
-}
-
-/** Judges the options that all limiters share and gives the clock, if there is one. */
-export function common({ store, onError, clock }: CommonOptions): Clock | undefined {
-  if (store !== undefined && store !== null) raise(native.noStore())
-  sound(native.onError(onError))
-  if (clock === undefined || clock === null) return undefined
-  if (typeof clock !== 'function') throw new ConfigError('clock must be a function')
-  return clock
 }
 
 /**

@@ -28,6 +28,7 @@ export const Place = {
   Now: 9,
   Cost: 10,
   Keys: 11,
+  Ticket: 12,
 } as const
 
 /** In the place of a moment or a cost: left out, so the core's default holds. */

@@ -1,9 +1,12 @@
 /** Tokens that refill continuously. Decides nothing: the native module does. */
+import { answered, inMemory } from './bridge.js'
 import { raise, sound } from './failure.js'
+import { home } from './home.js'
 import { type NativeTokenBucket, native } from './native.js'
-import { type At, type Clock, type CommonOptions, common, type Duration, known, moment } from './options.js'
+import { type At, type Clock, type CommonOptions, type Duration, known, moment } from './options.js'
 import { yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
+import type { RedisStore } from './store.js'
 
 /** What a {@link TokenBucket} can be given. */
 export interface TokenBucketOptions extends CommonOptions {
@@ -13,7 +16,7 @@ export interface TokenBucketOptions extends CommonOptions {
   readonly window?: Duration | undefined
   /** How many buckets are kept. */
   readonly capacity?: number | undefined
-  /** Its name in stats: `[a-z0-9-]{1,32}`. */
+  /** Its name in stats and a store's keys: `[a-z0-9-]{1,32}`. Required with a store. */
   readonly name?: string | undefined
 }
 
@@ -21,7 +24,9 @@ const OPTIONS: ReadonlySet<string> = new Set(['rate', 'window', 'capacity', 'nam
 
 /**
  * A bucket of tokens for each key, refilled continuously. Answers only yes or no; an empty key is no. A key that is no
- * text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided at the call, in one step.
+ * text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided in one step, in memory at the
+ * call; with a store the request is sent at the call, its failure is an answer as `onError` says, and the ...Sync twins
+ * throw, but for `closeSync`.
  *
  * @example
  * ```ts
@@ -32,21 +37,25 @@ const OPTIONS: ReadonlySet<string> = new Set(['rate', 'window', 'capacity', 'nam
  */
 export class TokenBucket {
   readonly #native: NativeTokenBucket
+  readonly #store: RedisStore | undefined
   readonly #clock: Clock | undefined
 
   constructor(options?: TokenBucketOptions) {
     const { rate, window, capacity, name, ...rest } = known(options, OPTIONS)
-    this.#clock = common(rest)
-    this.#native = sound(native.tokenBucket(rate, window, capacity, name))
+    const { store, clock, native: at } = home(rest)
+    this.#store = store
+    this.#clock = clock
+    this.#native = sound(native.tokenBucket(rate, window, capacity, name, at))
   }
 
   /** Takes one token if there is one. */
   async allow(key: string, at?: At): Promise<boolean> {
-    return this.allowSync(key, at)
+    return answered(this.#native.allow(key, moment(at, this.#clock)), yes, this.#store)
   }
 
   /** {@link allow}, at once. */
   allowSync(key: string, at?: At): boolean {
+    inMemory(this.#store)
     const failed = this.#native.allow(key, moment(at, this.#clock))
     if (failed !== undefined) raise(failed)
     return yes()
@@ -56,27 +65,29 @@ export class TokenBucket {
    * Takes `n` tokens if that many are there. A negative `n` is no, 0 is yes, a fraction is a {@link ConfigError}.
    */
   async allowN(key: string, n: number, at?: At): Promise<boolean> {
-    return this.allowNSync(key, n, at)
+    return answered(this.#native.allowN(key, n, moment(at, this.#clock)), yes, this.#store)
   }
 
   /** {@link allowN}, at once. */
   allowNSync(key: string, n: number, at?: At): boolean {
+    inMemory(this.#store)
     sound(this.#native.allowN(key, n, moment(at, this.#clock)))
     return yes()
   }
 
-  /** Fills the bucket of the key. Answers whether it is forgotten: in memory always true. */
+  /** Fills the bucket of the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return this.resetSync(key)
+    return answered(this.#native.reset(key), yes, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
+    inMemory(this.#store)
     sound(this.#native.reset(key))
     return yes()
   }
 
-  /** Admits nothing from now on. Safe to repeat. */
+  /** Admits nothing from now on, in this process. Safe to repeat. A store that it was given stays open. */
   async close(): Promise<void> {
     this.closeSync()
   }
@@ -86,7 +97,7 @@ export class TokenBucket {
     sound(this.#native.close())
   }
 
-  /** How many buckets this process holds. */
+  /** How many buckets this process itself holds. */
   get size(): number {
     return this.#native.size()
   }

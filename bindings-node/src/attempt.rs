@@ -1,17 +1,11 @@
 //! `Attempt`: what one call of a limiter counted, to be settled once.
 
-use doorkeep::{Attempt, Settlement};
+use doorkeep::Settlement;
+use doorkeep::either::{self, Attempt};
 
-use crate::call::{Answer, Call, UNDEFINED};
-use crate::decision::write;
-use crate::external::handle;
+use crate::call::{Answer, Call};
+use crate::decision::{put_flag, write, write_later};
 use crate::key;
-use crate::slots::Place;
-
-/// Gives an attempt to JavaScript.
-pub(crate) fn give<T>(call: &Call<'_, T>, attempt: Attempt) -> Answer {
-    handle(call.env, attempt)
-}
 
 /// `(attempt, forgive, giveBack, forgiveAddress, now)`: whether it was settled, into the slots.
 pub(crate) fn success(call: &Call<'_, ()>) -> Answer {
@@ -24,27 +18,23 @@ pub(crate) fn success(call: &Call<'_, ()>) -> Answer {
             forgive_address: &names(&forgive_address),
         },
         call.now(4)?,
-    )?;
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(settled)));
-    Ok(UNDEFINED)
+    );
+    call.answer(settled, |_, realm, settled| put_flag(realm, settled?))
 }
 
 /// `(attempt, now)`: whether it was settled, into the slots.
 pub(crate) fn cancel(call: &Call<'_, ()>) -> Answer {
     let attempt: &Attempt = call.behind(0)?;
-    let settled = attempt.cancel(call.now(1)?);
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(settled)));
-    Ok(UNDEFINED)
+    call.answer(attempt.cancel(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
 /// `(cost, now, attempt)`, the keys in the slots: the decision, into the slots.
 pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     let attempt: &Attempt = call.behind(2)?;
-    key::read(call.realm, |keys| {
-        let decision = attempt.extend(keys, cost, now)?;
-        write(call.realm, &decision, keys);
-        Ok(UNDEFINED)
+    key::read(call.realm, |keys| match attempt.extend(keys, cost, now) {
+        either::Answer::Now(decision) => write(call.realm, &decision?, keys),
+        either::Answer::Later(decision) => call.send(decision, write_later),
     })
 }
 

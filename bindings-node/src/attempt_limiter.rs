@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use doorkeep::{AttemptLimiter, Reservation, Strikes, input};
+use doorkeep::either::{AttemptLimiter, Reservation};
+use doorkeep::{Cancelled, Strikes, input};
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::{as_number, micros, write_single};
+use crate::decision::{as_number, micros, put_flag, write_single};
 use crate::external::handle;
 use crate::failure::Failure;
 use crate::methods::Methods;
@@ -15,16 +16,15 @@ use crate::value::UNIT;
 
 type Own<'a> = Call<'a, AttemptLimiter>;
 
-/// `(threshold, lockoutWindow, maxTrackedKeys, name)` -> the functions of one limiter, with its `name`.
+/// `(threshold, lockoutWindow, maxTrackedKeys, name, [store, onError])` -> the functions of one limiter, with its `name`.
 pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
-    let mut limiter = AttemptLimiter::new(Strikes {
+    let home = call.home(4)?;
+    let strikes = Strikes {
         threshold: input::threshold(call.given(0)?.value())?,
         lockout_window: input::lockout_window(call.given(1)?.value(), UNIT)?,
         max_tracked_keys: input::max_tracked_keys(call.given(2)?.value())?,
-    })?;
-    if let Some(name) = call.given(3)?.name() {
-        limiter = limiter.named(name)?;
-    }
+    };
+    let limiter = AttemptLimiter::new(home.store, call.given(3)?.name(), strikes, home.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
     methods.value(c"name", call::string(call.env, limiter.name())?)?;
     methods.with(
@@ -47,9 +47,9 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 /// `(key, now)`: the outcome alone, into the slots.
 fn attempt(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    key(call, |key| {
-        let outcome = call.state.try_attempt(key, now)?;
-        call.realm.slots.put(Place::Outcome, f64::from(outcome as u8));
+    let outcome = key(call, |key| call.state.attempt(key, now))?;
+    call.answer(outcome, |_, realm, outcome| {
+        realm.slots.put(Place::Outcome, f64::from(outcome? as u8));
         Ok(UNDEFINED)
     })
 }
@@ -57,55 +57,58 @@ fn attempt(call: &Own<'_>) -> Answer {
 fn decide(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.decide(key, now))?;
-    write_single(call.realm, &decision);
-    Ok(UNDEFINED)
+    call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 
 /// `(key, now)` -> a reservation; the decision lies in the slots.
 fn reserve(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    let (decision, reservation) = key(call, |key| call.state.try_reserve(key, now))?;
-    write_single(call.realm, &decision);
-    handle(call.env, reservation)
+    let reserved = key(call, |key| call.state.reserve(key, now))?;
+    call.answer(reserved, |env, realm, reserved| {
+        let (decision, reservation) = reserved?;
+        write_single(realm, &decision)?;
+        handle(env, reservation)
+    })
 }
 
 /// `(reservation, now)`: what the cancel did, into the slots.
 fn cancel(call: &Own<'_>) -> Answer {
     let reservation: &Reservation = call.behind(0)?;
-    let cancelled = call.state.cancel(reservation.clone(), call.now(1)?);
-    let number = match cancelled {
-        doorkeep::Cancelled::Nothing => 0.0,
-        doorkeep::Cancelled::GivenBack => 1.0,
-        doorkeep::Cancelled::Lifted => 2.0,
-    };
-    call.realm.slots.put(Place::Outcome, number);
-    Ok(UNDEFINED)
+    call.answer(call.state.cancel(reservation.clone(), call.now(1)?), |_, realm, cancelled| {
+        let number = match cancelled {
+            Cancelled::Nothing => 0.0,
+            Cancelled::GivenBack => 1.0,
+            Cancelled::Lifted => 2.0,
+        };
+        realm.slots.put(Place::Outcome, number);
+        Ok(UNDEFINED)
+    })
 }
 
 fn locked(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let locked = key(call, |key| call.state.locked(key, now))?;
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(locked)));
-    Ok(UNDEFINED)
+    call.answer(locked, |_, realm, locked| put_flag(realm, locked?))
 }
 
 fn retry_after(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let wait = key(call, |key| call.state.retry_after(key, now))?;
-    call.realm.slots.put(Place::RetryAfter, wait.map_or(-1.0, micros));
-    Ok(UNDEFINED)
+    call.answer(wait, |_, realm, wait| {
+        realm.slots.put(Place::RetryAfter, wait?.map_or(-1.0, micros));
+        Ok(UNDEFINED)
+    })
 }
 
 fn reset(call: &Own<'_>) -> Answer {
     let forgotten = key(call, |key| call.state.reset(key))?;
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(forgotten)));
-    Ok(UNDEFINED)
+    call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten?))
 }
 
 fn refund(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    key(call, |key| call.state.refund(key, now))?;
-    Ok(UNDEFINED)
+    let refunded = key(call, |key| call.state.refund(key, now))?;
+    call.answer(refunded, |_, _, refunded| Ok(refunded.map(|()| UNDEFINED)?))
 }
 
 fn size(call: &Own<'_>) -> Answer {
@@ -118,6 +121,6 @@ fn counters(call: &Own<'_>) -> Answer {
 
 /// Asks about the key in the first argument.
 #[inline]
-fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> Result<R, doorkeep::Error>) -> Result<R, Failure> {
-    Ok(call.text(0, ask)?.ok_or_else(input::not_text)??)
+fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R, Failure> {
+    Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)
 }

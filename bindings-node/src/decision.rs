@@ -2,23 +2,39 @@
 
 use std::time::Duration;
 
-use doorkeep::{Decision, Key, Reason};
+use doorkeep::{Decision, Error, Key, Reason};
+use napi::sys;
 
+use crate::call::{Answer, UNDEFINED};
 use crate::realm::Realm;
 use crate::slots::{Place, Slots};
 
 /// Writes `decision` about `keys`, or about others whose rules the realm knows too.
-pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) {
+pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Answer {
     put(realm.slots, decision, |name| {
         // The rule of a key of the call is at hand; an attempt may answer with one that it held before.
         let at_hand = keys.iter().position(|key| key.rule().name() == name).map(|index| realm.slots.key(index)[0]);
         at_hand.or_else(|| realm.named(name)).map_or(-1.0, f64::from)
     });
+    Ok(UNDEFINED)
+}
+
+/// Writes a decision that came later than its call.
+pub(crate) fn write_later(_env: sys::napi_env, realm: &Realm, decision: Result<Decision, Error>) -> Answer {
+    write(realm, &decision?, &[])
 }
 
 /// Writes the decision of a limiter that has one rule, which is its own.
-pub(crate) fn write_single(realm: &Realm, decision: &Decision) {
+pub(crate) fn write_single(realm: &Realm, decision: &Decision) -> Answer {
     put(realm.slots, decision, |_| 0.0);
+    Ok(UNDEFINED)
+}
+
+/// Writes an answer that is yes or no.
+#[inline]
+pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Answer {
+    realm.slots.put(Place::Outcome, f64::from(u8::from(yes)));
+    Ok(UNDEFINED)
 }
 
 fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {

@@ -1,4 +1,4 @@
-//! Rust values that JavaScript holds without seeing inside: an attempt, a reservation.
+//! Rust values that JavaScript holds without seeing inside: a store, an attempt, a reservation.
 //!
 //! Invariant: a handle is read only as the type that it was made from; each carries its type's tag.
 
@@ -31,9 +31,14 @@ pub(crate) fn handle<V: 'static>(env: sys::napi_env, value: V) -> Answer {
 impl<T> Call<'_, T> {
     /// The value behind the handle at `index`.
     pub(crate) fn behind<V: 'static>(&self, index: usize) -> Result<&V, Failure> {
+        self.behind_value(self.arguments[index])
+    }
+
+    /// The value behind a handle that an argument is or holds.
+    pub(crate) fn behind_value<V: 'static>(&self, value: sys::napi_value) -> Result<&V, Failure> {
         let mut data: *mut c_void = ptr::null_mut();
         // SAFETY: a value that is no handle fails with a status.
-        check(unsafe { sys::napi_get_value_external(self.env, self.arguments[index], &mut data) })?;
+        check(unsafe { sys::napi_get_value_external(self.env, value, &mut data) })?;
         // SAFETY: the package passes only handles that `handle` made, all of which begin with the tag.
         if data.is_null() || unsafe { *data.cast::<TypeId>() } != TypeId::of::<V>() {
             return Err(Failure::Internal("a handle of another kind"));

@@ -2,28 +2,32 @@
 
 use std::rc::Rc;
 
-use doorkeep::{FixedWindow, input};
+use doorkeep::either::FixedWindow;
+use doorkeep::input;
 
-use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::{as_number, micros, write_single};
+use crate::call::{self, Answer, Body, Call};
+use crate::decision::{as_number, micros, put_flag, write_single};
 use crate::failure::Failure;
 use crate::methods::Methods;
-use crate::slots::Place;
 use crate::stats;
 use crate::value::UNIT;
 
 type Own<'a> = Call<'a, FixedWindow>;
 
-/// `(limit, window, maxKeys, name)` -> the functions of one limiter, with `name`, `limit` and `windowMicros`.
+/// `(limit, window, maxKeys, name, [store, onError])` -> the functions of one limiter, with `name`, `limit` and
+/// `windowMicros`.
 pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let home = call.home(4)?;
     let limit = input::limit(call.given(0)?.value())?;
     let window = input::window(call.given(1)?.value(), UNIT)?;
-    let mut fixed = FixedWindow::new(limit, window, input::max_keys(call.given(2)?.value())?)?;
-    if let Some(name) = call.given(3)?.name() {
-        fixed = fixed.named(name)?;
-    }
+    let max_keys = input::max_keys(call.given(2)?.value())?;
+    let fixed = FixedWindow::new(home.store, call.given(3)?.name(), (limit, window, max_keys), home.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
-    methods.value(c"name", call::string(call.env, fixed.name())?)?;
+    let name = match &fixed {
+        FixedWindow::Memory(fixed) => fixed.name(),
+        FixedWindow::Store(fixed) => fixed.name(),
+    };
+    methods.value(c"name", call::string(call.env, name)?)?;
     methods.value(c"limit", call::number(call.env, f64::from(fixed.limit()))?)?;
     methods.value(c"windowMicros", call::number(call.env, micros(fixed.window()))?)?;
     methods.with(
@@ -35,15 +39,13 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 /// `(key, now)`: the decision, into the slots.
 fn consume(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    let decision = key(call, |key| call.state.try_consume(key, now))?;
-    write_single(call.realm, &decision);
-    Ok(UNDEFINED)
+    let decision = key(call, |key| call.state.consume(key, now))?;
+    call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 
 fn reset(call: &Own<'_>) -> Answer {
     let forgotten = key(call, |key| call.state.reset(key))?;
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(forgotten)));
-    Ok(UNDEFINED)
+    call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten?))
 }
 
 fn size(call: &Own<'_>) -> Answer {
@@ -56,6 +58,6 @@ fn counters(call: &Own<'_>) -> Answer {
 
 /// Asks about the key in the first argument.
 #[inline]
-fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> Result<R, doorkeep::Error>) -> Result<R, Failure> {
-    Ok(call.text(0, ask)?.ok_or_else(input::not_text)??)
+fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R, Failure> {
+    Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)
 }

@@ -3,11 +3,13 @@
 //! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Holds no formula and no default
 //! value: every number is judged by `doorkeep::input`. Invariant: no panic leaves a function, and a failure is a value.
 //!
-//! `call` is the only way in, `slots` the memory through which numbers go both ways, `realm` what one loading of the
-//! module owns. The other files are named after the public type that they carry.
+//! `call` is the only way in, `bridge` the way back of answers that come later, `slots` the memory through which numbers
+//! go both ways, `realm` what one loading of the module owns. The other files are named after the public type that they
+//! carry.
 
 mod attempt;
 mod attempt_limiter;
+mod bridge;
 mod call;
 mod decision;
 mod external;
@@ -22,6 +24,7 @@ mod realm;
 mod rule;
 mod slots;
 mod stats;
+mod store;
 mod text;
 mod token_bucket;
 mod value;
@@ -66,9 +69,13 @@ pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
         (c"attemptExtend", attempt::extend),
         (c"span", options::span),
         (c"now", options::now),
-        (c"onError", options::on_error),
         (c"unknownOption", options::unknown),
-        (c"noStore", options::no_store),
+        (c"store", store::create),
+        (c"storeClose", store::close),
+        (c"storeEvents", store::events),
+        (c"openBridge", bridge::open),
+        (c"takeAnswers", bridge::take),
+        (c"nextAnswer", bridge::next),
     ] {
         methods.method(name, body, &nothing).map_err(refused)?;
     }

@@ -2,21 +2,22 @@
 
 use std::rc::Rc;
 
-use doorkeep::{Decision, Error, Key, Limiter, input};
+use doorkeep::either::{self, Limiter};
+use doorkeep::{Decision, Error, Key, Timestamp, input};
 
-use crate::attempt;
-use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::{as_number, write};
+use crate::call::{self, Answer, Body, Call};
+use crate::decision::{as_number, put_flag, write, write_later};
+use crate::external::handle;
 use crate::key;
 use crate::methods::Methods;
-use crate::slots::Place;
 use crate::stats;
 
 type Own<'a> = Call<'a, Limiter>;
 
-/// `(capacity)` -> the functions of one limiter.
+/// `(capacity, [store, onError])` -> the functions of one limiter.
 pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
-    let limiter = Limiter::new(input::capacity(call.given(0)?.value())?)?;
+    let home = call.home(1)?;
+    let limiter = Limiter::new(home.store, home.on_error, input::capacity(call.given(0)?.value())?)?;
     Methods::new(call.env, call.realm)?.with(
         &Rc::new(limiter),
         [
@@ -42,17 +43,23 @@ fn peek(call: &Own<'_>) -> Answer {
 /// The same arguments -> an attempt; its decision lies in the slots.
 fn attempt(call: &Own<'_>) -> Answer {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
-    key::read(call.realm, |keys| {
-        let attempt = call.state.attempt(keys, cost, now)?;
-        write(call.realm, &attempt.decision(), keys);
-        attempt::give(call, attempt)
+    key::read(call.realm, |keys| match call.state.attempt(keys, cost, now) {
+        either::Answer::Now(attempt) => {
+            let attempt = attempt?;
+            write(call.realm, &attempt.decision(), keys)?;
+            handle(call.env, attempt)
+        }
+        either::Answer::Later(attempt) => call.send(attempt, |env, realm, attempt| {
+            let attempt = attempt?;
+            write(realm, &attempt.decision(), &[])?;
+            handle(env, attempt)
+        }),
     })
 }
 
 fn reset(call: &Own<'_>) -> Answer {
-    let forgotten = key::read(call.realm, |keys| Ok(call.state.reset(keys)?))?;
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(forgotten)));
-    Ok(UNDEFINED)
+    let forgotten = key::read(call.realm, |keys| Ok(call.state.reset(keys)))?;
+    call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten?))
 }
 
 fn size(call: &Own<'_>) -> Answer {
@@ -66,12 +73,11 @@ fn counters(call: &Own<'_>) -> Answer {
 #[inline]
 fn decide(
     call: &Own<'_>,
-    ask: impl FnOnce(&Limiter, &[Key], u32, doorkeep::Timestamp) -> Result<Decision, Error>,
+    ask: impl FnOnce(&Limiter, &[Key], u32, Option<Timestamp>) -> either::Answer<Result<Decision, Error>>,
 ) -> Answer {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
-    key::read(call.realm, |keys| {
-        let decision = ask(call.state, keys, cost, now)?;
-        write(call.realm, &decision, keys);
-        Ok(UNDEFINED)
+    key::read(call.realm, |keys| match ask(call.state, keys, cost, now) {
+        either::Answer::Now(decision) => write(call.realm, &decision?, keys),
+        either::Answer::Later(decision) => call.send(decision, write_later),
     })
 }

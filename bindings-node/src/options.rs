@@ -2,7 +2,7 @@
 
 use doorkeep::input;
 
-use crate::call::{Answer, Call, UNDEFINED, number};
+use crate::call::{Answer, Call, number};
 use crate::decision::micros;
 use crate::value::UNIT;
 
@@ -16,19 +16,8 @@ pub(crate) fn now(call: &Call<'_, ()>) -> Answer {
     number(call.env, call.moment(0)?.as_micros() as f64)
 }
 
-/// Accepts a mode for store failures, or none.
-pub(crate) fn on_error(call: &Call<'_, ()>) -> Answer {
-    input::on_error(call.given(0)?.value())?;
-    Ok(UNDEFINED)
-}
-
 /// Refuses an option by its name.
 pub(crate) fn unknown(call: &Call<'_, ()>) -> Answer {
     let given = call.given(0)?;
     Err(input::unknown_option(given.name().unwrap_or_default()).into())
-}
-
-/// Refuses a store.
-pub(crate) fn no_store(_call: &Call<'_, ()>) -> Answer {
-    Err(input::no_store().into())
 }

@@ -1,4 +1,4 @@
-//! What one loading of the module owns: its slots and its rules. Never shared between threads.
+//! What one loading of the module owns: its slots, its rules and its way back from stores. Never shared between threads.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use doorkeep::Rule;
 use napi::sys;
 
+use crate::bridge::Bridge;
 use crate::failure::Failure;
 use crate::slots::Slots;
 
 /// The state of one environment.
 pub(crate) struct Realm {
     pub(crate) slots: Slots,
+    pub(crate) bridge: Bridge,
     rules: RefCell<Rules>,
 }
 
@@ -27,7 +29,7 @@ impl Realm {
     /// A fresh realm, and its memory as a JavaScript value.
     pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value), Failure> {
         let (slots, memory) = Slots::new(env)?;
-        Ok((Self { slots, rules: RefCell::default() }, memory))
+        Ok((Self { slots, bridge: Bridge::default(), rules: RefCell::default() }, memory))
     }
 
     /// The number of a rule. `by` belongs to the content: it decides which keys count as addresses.
@@ -43,8 +45,7 @@ impl Realm {
         Ok(number)
     }
 
-    /// The number of a rule of this name, whatever else it is; for the few decisions about other keys than the call's.
-    #[cold]
+    /// The number of a rule of this name, whatever else it is; for decisions about other keys than those at hand.
     pub(crate) fn named(&self, name: &str) -> Option<u32> {
         let index = self.rules.borrow().by_number.iter().position(|rule| rule.name() == name)?;
         u32::try_from(index).ok()

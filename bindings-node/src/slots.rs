@@ -44,6 +44,8 @@ pub(crate) enum Place {
     Cost = 10,
     /// From JavaScript: how many keys the call names.
     Keys = 11,
+    /// Which call an answer belongs to that came later.
+    Ticket = 12,
 }
 
 /// In the place of a moment or a cost: left out, so the core's default holds.

@@ -2,26 +2,25 @@
 
 use std::rc::Rc;
 
-use doorkeep::{TokenBucket, input};
+use doorkeep::either::TokenBucket;
+use doorkeep::input;
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::as_number;
+use crate::decision::{as_number, put_flag};
 use crate::failure::Failure;
 use crate::methods::Methods;
-use crate::slots::Place;
 use crate::stats;
 use crate::value::UNIT;
 
 type Own<'a> = Call<'a, TokenBucket>;
 
-/// `(rate, window, capacity, name)` -> the functions of one limiter.
+/// `(rate, window, capacity, name, [store, onError])` -> the functions of one limiter.
 pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let home = call.home(4)?;
     let rate = input::bucket_rate(call.given(0)?.value())?;
     let window = input::bucket_window(call.given(1)?.value(), UNIT)?;
-    let mut bucket = TokenBucket::new(rate, window, input::bucket_capacity(call.given(2)?.value())?)?;
-    if let Some(name) = call.given(3)?.name() {
-        bucket = bucket.named(name)?;
-    }
+    let capacity = input::bucket_capacity(call.given(2)?.value())?;
+    let bucket = TokenBucket::new(home.store, call.given(3)?.name(), (rate, window, capacity), home.on_error)?;
     Methods::new(call.env, call.realm)?.with(
         &Rc::new(bucket),
         [
@@ -38,8 +37,8 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 /// `(key, now)`: whether a token was taken, into the slots.
 fn allow(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
-    let allowed = key(call, |key| call.state.allow(key, now))?;
-    answer(call, allowed)
+    let allowed = key(call, |key| call.state.allow_n(key, 1, now))?;
+    call.answer(allowed, |_, realm, allowed| put_flag(realm, allowed))
 }
 
 /// `(key, n, now)`: the same for n tokens.
@@ -47,12 +46,12 @@ fn allow_n(call: &Own<'_>) -> Answer {
     let tokens = input::tokens(call.given(1)?.value())?;
     let now = call.now(2)?;
     let allowed = key(call, |key| call.state.allow_n(key, tokens, now))?;
-    answer(call, allowed)
+    call.answer(allowed, |_, realm, allowed| put_flag(realm, allowed))
 }
 
 fn reset(call: &Own<'_>) -> Answer {
     let forgotten = key(call, |key| call.state.reset(key))?;
-    answer(call, forgotten)
+    call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten))
 }
 
 fn close(call: &Own<'_>) -> Answer {
@@ -66,11 +65,6 @@ fn size(call: &Own<'_>) -> Answer {
 
 fn counters(call: &Own<'_>) -> Answer {
     stats::answer(call, &call.state.stats())
-}
-
-fn answer(call: &Own<'_>, yes: bool) -> Answer {
-    call.realm.slots.put(Place::Outcome, f64::from(u8::from(yes)));
-    Ok(UNDEFINED)
 }
 
 /// Asks about the key in the first argument.

@@ -113,16 +113,15 @@ impl<T> Call<'_, T> {
         Ok(Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) }.to_vec()))
     }
 
-    /// The moment of the call. A good one lies in the slots, which is cheaper than an argument; one to be refused is the
+    /// The moment of the call; none for the clock of the place that decides. A good one lies in the slots, which is cheaper than an argument; one to be refused is the
     /// argument at `index`.
     #[inline]
-    pub(crate) fn now(&self, index: usize) -> Result<Timestamp, Failure> {
-        let given = match self.realm.slots.get(Place::Now) {
-            AN_ARGUMENT => return self.moment(index),
-            LEFT_OUT => Value::Missing,
-            now => Value::Float(now),
-        };
-        Ok(input::now(given, UNIT)?)
+    pub(crate) fn now(&self, index: usize) -> Result<Option<Timestamp>, Failure> {
+        match self.realm.slots.get(Place::Now) {
+            AN_ARGUMENT => self.moment(index).map(Some),
+            LEFT_OUT => Ok(None),
+            now => Ok(Some(input::now(Value::Float(now), UNIT)?)),
+        }
     }
 
     /// The moment in the argument at `index`.

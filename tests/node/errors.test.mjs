@@ -72,19 +72,20 @@ it('an unknown option is refused by its name, wherever options are taken', () =>
   assert.deepEqual([strikes.size, limiter.size], [0, 1])
 })
 
-it('a store is refused until there is one, and so is a mode that does not exist', () => {
+it('a store that is none is refused, and so is a mode that does not exist', () => {
   for (const make of [
     (options) => new Limiter(options),
     (options) => new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', ...options }),
     (options) => new TokenBucket(options),
     (options) => new FixedWindow({ limit: 5, window: '1m', ...options }),
   ]) {
-    assert.throws(() => make({ store: {} }), ConfigError)
+    for (const store of [{}, 'redis://127.0.0.1/0', 5, true]) {
+      assert.throws(() => make({ store }), refused('store must be a RedisStore'))
+    }
     assert.throws(() => make({ onError: 'x' }), refused('on_error must be local, open or closed, value=`x`'))
     assert.throws(() => make({ clock: 5 }), ConfigError)
     for (const onError of ['local', 'open', 'closed', undefined]) make({ onError })
   }
-  assert.throws(() => Limiter.fromConfig({ redis: 'redis://127.0.0.1/0' }), ConfigError)
 })
 
 it('a moment that is none is refused, and nothing is counted', () => {

@@ -37,6 +37,7 @@ it('the names are those of the documentation', () => {
     'Rate',
     'RateLimitExceeded',
     'Rates',
+    'RedisStore',
     'Rule',
     'StrikeRule',
     'TokenBucket',

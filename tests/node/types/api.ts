@@ -83,7 +83,7 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
   limiter.allowSync('ann')
   // @ts-expect-error what looks like a key was not made by a rule
   limiter.allowSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
-  // @ts-expect-error there is no store yet
+  // @ts-expect-error that is no store
   new Limiter({ store: {} })
   // @ts-expect-error a decision is read, not written
   limiter.allowSync(rule.key('a')).remaining = 5

@@ -1,0 +1,63 @@
+/**
+ * Promises for answers that come later than their call, from a store.
+ *
+ * A native function that asks a store answers with a number, the ticket of its call; the native module wakes the loop
+ * when answers have come, as many as there are at once. Knows no limiter. Invariant: what `read` takes from the slots is
+ * that ticket's own, since nothing comes between `nextAnswer` and it.
+ */
+import { ConfigError } from './errors.js'
+import { sound } from './failure.js'
+import { type Handle, native } from './native.js'
+import { numbers, Place } from './slots.js'
+import type { RedisStore } from './store.js'
+
+interface Waiting {
+  readonly store: RedisStore
+  readonly read: (answer: Handle) => unknown
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+const waiting = new Map<number, Waiting>()
+let deliver: (store: RedisStore) => void
+
+/** Lets answers come back. `delivery` is called for each store that answered, after a batch. */
+export function open(delivery: (store: RedisStore) => void): void {
+  deliver = delivery
+  sound(native.openBridge(receive))
+}
+
+/** What `read` makes of the answer of a native function: at once, or a promise of it when it comes from a store. */
+export function answered<T>(
+  answer: unknown,
+  read: (answer: Handle) => T,
+  store: RedisStore | undefined,
+): T | Promise<T> {
+  if (typeof answer !== 'number' || store === undefined) return read(sound(answer) as Handle)
+  return new Promise<T>((resolve, reject) => {
+    waiting.set(answer, { store, read, resolve: resolve as Waiting['resolve'], reject })
+  })
+}
+
+/** Refuses a blocking call over a store: it would stop the loop for as long as the network takes. */
+export function inMemory(store: RedisStore | undefined): void {
+  if (store !== undefined) throw new ConfigError('a limiter with a store has no ...Sync methods, await the others')
+}
+
+function receive(): void {
+  const stores = new Set<RedisStore>()
+  for (let left = sound(native.takeAnswers()); left > 0; left -= 1) {
+    const answer = native.nextAnswer()
+    const ticket = numbers[Place.Ticket]
+    const call = waiting.get(ticket)
+    if (call === undefined) continue
+    waiting.delete(ticket)
+    stores.add(call.store)
+    try {
+      call.resolve(call.read(sound(answer) as Handle))
+    } catch (error) {
+      call.reject(error)
+    }
+  }
+  for (const store of stores) deliver(store)
+}

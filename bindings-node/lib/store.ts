@@ -1,0 +1,126 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/** Where several processes keep one budget. Connects, waits and decides nothing itself: the native module does. */
+import { open } from './bridge.js'
+import { ConfigError } from './errors.js'
+import { sound } from './failure.js'
+import { type Handle, native } from './native.js'
+import { type Duration, known, type OnError } from './options.js'
+
+/**
+ * Something that an operator wants one log line for. No text in it carries a key's value or a password.
+ *
+ * `store_down` and `store_up` frame an outage, `place` says where the store is. `store_refused`: the server refused calls
+ * that others may not meet, such as out of memory. `store_evicts`: it drops keys when its memory is full, and an evicted
+ * count is a reset limit. `corrupt_state`: a value at one of our keys was not ours and counts as fully spent.
+ */
+export type StoreEvent =
+  | { readonly type: 'store_down'; readonly place: string; readonly why: string }
+  | { readonly type: 'store_up'; readonly place: string }
+  | { readonly type: 'store_refused'; readonly place: string; readonly why: string }
+  | { readonly type: 'store_evicts'; readonly policy: string }
+  | { readonly type: 'corrupt_state'; readonly rule: string }
+
+/** What a {@link RedisStore} can be given. */
+export interface RedisStoreOptions {
+  /** Before every key: 1 to 64 of `A-Z a-z 0-9 _ . : -`, by default `ratelimit`. One for each service that must not share. */
+  readonly prefix?: string | undefined
+  /** The bound on every call, connecting included: 1 ms to 60 s, by default 200 ms. */
+  readonly timeout?: Duration | undefined
+  /** What to answer when the store does not, unless a limiter says otherwise; by default `local`. */
+  readonly onError?: OnError | undefined
+  /** Whose time decides: the server's, so that processes cannot disagree, or this process's. By default `server`. */
+  readonly clock?: 'server' | 'client' | undefined
+  /**
+   * Told what happened, with the answers of the call that met it. An error that it throws is uncaught, as in a listener.
+   * Without it, `store_down`, `store_refused` and `store_evicts` are warnings of the process.
+   */
+  readonly onEvent?: ((event: StoreEvent) => void) | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['prefix', 'timeout', 'onError', 'clock', 'onEvent'])
+
+/** The native store. */
+export let handleOf: (store: RedisStore) => Handle
+let deliver: (store: RedisStore) => void
+
+/**
+ * A Redis or Valkey server that keeps the counts of limiters, one budget for many processes and for every language.
+ *
+ * It connects at first use, over one connection, and fails no constructor and no call when the server is dead: `onError`
+ * says what is answered then, each call within `timeout`. An idle store keeps no process alive; a call that waits for its
+ * answer does. Stores and limiters belong to the thread that made them.
+ *
+ * @example
+ * ```ts
+ * const store = new RedisStore('redis://127.0.0.1:6379/0', { prefix: 'shop', timeout: '200ms', onEvent: log.warn })
+ * const limiter = new Limiter({ store })
+ * ```
+ * @throws {@link ConfigError} when the URL cannot be read or an option is out of its bounds. The message shows no URL.
+ */
+export class RedisStore {
+  readonly #handle: Handle
+  readonly #onEvent: (event: StoreEvent) => void
+
+  /** A store at `redis://[user:password@]host[:port][/database]`, `rediss://...` for TLS, or `unix:///path`. */
+  constructor(url: string, options?: RedisStoreOptions) {
+    const { prefix, timeout, onError, clock, onEvent } = known(options, OPTIONS)
+    if (onEvent !== undefined && onEvent !== null && typeof onEvent !== 'function') {
+      throw new ConfigError('onEvent must be a function')
+    }
+    this.#handle = sound(native.store(url, prefix, timeout, onError, clock))
+    this.#onEvent = onEvent ?? warn
+    open(deliver)
+  }
+
+  /** Drops the connection; calls are answered by `onError` from then on. Safe to repeat, and not needed to exit. */
+  async close(): Promise<void> {
+    sound(native.storeClose(this.#handle))
+    deliver(this)
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  static {
+    handleOf = (store) => {
+      if (typeof store !== 'object' || store === null || !(#handle in store)) {
+        throw new ConfigError('store must be a RedisStore')
+      }
+      return store.#handle
+    }
+    deliver = (store) => {
+      for (const event of sound(native.storeEvents(store.#handle)) ?? []) {
+        try {
+          // A copy: an object made by an addon is of another realm under some test runners.
+          store.#onEvent({ ...event })
+        } catch (error) {
+          queueMicrotask(() => {
+            throw error
+          })
+        }
+      }
+    }
+  }
+}
+
+/** For those who listen to nothing: what costs protection until somebody acts. */
+function warn(event: StoreEvent): void {
+  const text = warning(event)
+  if (text !== undefined)
+    process.emitWarning(text, { type: 'DoorkeepWarning', code: `DOORKEEP_${event.type.toUpperCase()}` })
+}
+
+function warning(event: StoreEvent): string | undefined {
+  switch (event.type) {
+    case 'store_down':
+      return `store at ${event.place} does not answer: ${event.why}`
+    case 'store_refused':
+      return `store at ${event.place} refuses calls: ${event.why}`
+    case 'store_evicts':
+      return `store evicts keys when its memory is full, use noeviction, maxmemory-policy=\`${event.policy}\``
+    default:
+      return undefined
+  }
+}

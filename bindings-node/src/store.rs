@@ -1,0 +1,82 @@
+//! `RedisStore`: where several processes keep one budget. Connects to nothing here; the core does at first use.
+
+use std::ptr;
+
+use doorkeep::OnError;
+use doorkeep::input;
+use doorkeep::redis::{Event, RedisStore, StoreOptions};
+use napi::sys;
+
+use crate::call::{self, Answer, Call, UNDEFINED, check};
+use crate::external::handle;
+use crate::failure::Failure;
+use crate::value::UNIT;
+
+/// `(url, prefix, timeout, onError, clock)` -> a store.
+pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+    let options = StoreOptions {
+        prefix: input::store_prefix(call.given(1)?.value())?,
+        timeout: input::store_timeout(call.given(2)?.value(), UNIT)?,
+        on_error: input::on_error(call.given(3)?.value())?.unwrap_or_default(),
+        clock: input::store_clock(call.given(4)?.value())?,
+    };
+    handle(call.env, RedisStore::new(call.given(0)?.name().unwrap_or_default(), options)?)
+}
+
+/// `(store)`: drops its connection.
+pub(crate) fn close(call: &Call<'_, ()>) -> Answer {
+    call.behind::<RedisStore>(0)?.close();
+    Ok(UNDEFINED)
+}
+
+/// `(store)` -> what happened since the last call, an array of objects, or nothing.
+pub(crate) fn events(call: &Call<'_, ()>) -> Answer {
+    let store: &RedisStore = call.behind(0)?;
+    if !store.has_events() {
+        return Ok(UNDEFINED);
+    }
+    let mut made = ptr::null_mut();
+    // SAFETY: `made` is a place for one value.
+    check(unsafe { sys::napi_create_array(call.env, &mut made) })?;
+    for (index, event) in (0..).zip(store.take_events().iter().filter_map(described)) {
+        let object = call::object(call.env)?;
+        for (name, text) in event {
+            call::set(call.env, object, name, call::string(call.env, text)?)?;
+        }
+        // SAFETY: both values belong to the running call.
+        check(unsafe { sys::napi_set_element(call.env, made, index, object) })?;
+    }
+    Ok(made)
+}
+
+type Described<'a> = Vec<(&'static std::ffi::CStr, &'a str)>;
+
+/// The members of an event as `../lib/store.ts` names them; none for a kind that it does not know.
+fn described(event: &Event) -> Option<Described<'_>> {
+    Some(match event {
+        Event::StoreDown { place, why } => vec![(c"type", "store_down"), (c"place", place), (c"why", why)],
+        Event::StoreUp { place } => vec![(c"type", "store_up"), (c"place", place)],
+        Event::StoreRefused { place, why } => vec![(c"type", "store_refused"), (c"place", place), (c"why", why)],
+        Event::StoreEvicts { policy } => vec![(c"type", "store_evicts"), (c"policy", policy)],
+        Event::CorruptState { rule } => vec![(c"type", "corrupt_state"), (c"rule", rule)],
+        _ => return None,
+    })
+}
+
+/// Where a limiter keeps its counts, and what it does when that place cannot be asked.
+pub(crate) struct Home<'a> {
+    pub(crate) store: Option<&'a RedisStore>,
+    pub(crate) on_error: Option<OnError>,
+}
+
+impl<T> Call<'_, T> {
+    /// The pair `[store, onError]` at `index`, the store none for the memory of this process.
+    pub(crate) fn home(&self, index: usize) -> Result<Home<'_>, Failure> {
+        let on_error = input::on_error(self.member(index, 1)?.value())?;
+        let store = match self.elements(index)?.first() {
+            Some(&value) if call::is_external(self.env, value)? => Some(self.behind_value(value)?),
+            _ => None,
+        };
+        Ok(Home { store, on_error })
+    }
+}
