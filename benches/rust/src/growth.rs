@@ -17,6 +17,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Any limiter: counts one attempt of a key at a moment.
 type Subject = Box<dyn Fn(u32, u64) -> bool>;
 
+/// Makes one with a capacity.
+type Make = fn(usize) -> Subject;
+
 /// A clock that only goes forward, a microsecond a call.
 fn tick() -> u64 {
     static NOW: AtomicU64 = AtomicU64::new(1);
@@ -49,7 +52,7 @@ fn fixed_windows(capacity: usize) -> Subject {
 }
 
 /// A subject that holds `keys` keys.
-fn filled(make: fn(usize) -> Subject, keys: usize) -> Subject {
+fn filled(make: Make, keys: usize) -> Subject {
     let subject = make(keys);
     for key in 0..keys {
         subject(u32::try_from(key).expect("few"), tick());
@@ -58,7 +61,7 @@ fn filled(make: fn(usize) -> Subject, keys: usize) -> Subject {
 }
 
 pub(crate) fn measure(table: &mut Table) {
-    let subjects: [(&str, fn(usize) -> Subject); 4] = [
+    let subjects: [(&str, Make); 4] = [
         ("Limiter, two rates", windows),
         ("AttemptLimiter", strikes),
         ("TokenBucket", buckets),
