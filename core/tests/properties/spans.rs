@@ -64,7 +64,7 @@ proptest! {
         let policy = match rng.below(3) {
             0 => histories::small_strikes(rng),
             1 => histories::rates(rng, 3, histories::small_rate),
-            _ => histories::rates(rng, 3, |rng| Rate { count: 1 + rng.small(9), period: 1 + rng.of_any_size(47) }),
+            _ => histories::rates(rng, 3, |rng| Rate { count: 1 + rng.small(9), period: 1 + rng.of_any_size(42) }),
         };
         let scale = match &policy {
             Policy::Rates(rates) => rates[0].period,
