@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::id::AttemptId;
-use crate::key::{Digest, Key};
+use crate::key::Key;
 use crate::policy::strikes::Verdict;
 use crate::registry;
-use crate::store::memory::{Locked, Memory, RuleState, Rules};
+use crate::store::memory::{Found, Locked, Memory, RuleState};
 use crate::table::{self, Checked, Group, Slot};
 use crate::time::Timestamp;
 
@@ -44,8 +44,8 @@ pub(crate) enum From {
 
 /// One key under one policy, tested.
 enum Check<'a> {
-    Window { rule: &'a Arc<str>, key: usize, table: usize, window: Checked, tested: Result<(), Wait> },
-    Strikes { rule: &'a Arc<str>, key: usize, table: usize, slot: Option<Slot>, verdict: Verdict },
+    Window { rule: &'a Arc<str>, key: u8, table: u8, window: Checked },
+    Strikes { rule: &'a Arc<str>, key: u8, table: u8, slot: Option<Slot>, verdict: Verdict },
 }
 
 /// Decides a call. With `taken`, remembers there what an admitted call took.
@@ -55,32 +55,34 @@ pub(crate) fn decide(
     call: Call,
     taken: Option<&mut Vec<Taken>>,
 ) -> Result<Decision, Error> {
-    let keys = distinct(keys)?;
-    let (rules, positions) = memory.rules_of(&keys)?;
-    check_capacity(memory, &rules, &positions)?;
+    // Filled in place: a vector that moves inside a result costs more than the decision.
+    let (mut once, mut rules) = (SmallVec::new(), Found::new());
+    distinct(keys, &mut once)?;
+    memory.rules_of(&once, &mut rules)?;
+    let keys: &[&Key] = &once;
+    check_capacity(memory, &rules)?;
     let decision = {
-        let mut tables = Locked::new(memory, &rules, &keys, &positions);
+        let mut tables = Locked::new(memory, keys, &rules);
         let mut run = Run { call, tables: &mut tables, checks: SmallVec::new(), summary: Summary::new() };
-        run.test(memory, &rules, &keys, &positions);
-        run.finish(&keys, taken)
+        run.test(memory, keys, &rules);
+        run.finish(keys, taken)
     };
     if !call.peek && call.cost > 0 {
-        registry::count(positions.iter().map(|position| &**rules.get(*position)), &decision);
+        registry::count(&rules, &decision);
     }
     Ok(decision)
 }
 
-/// The keys of a call, each once: a key named twice is one attempt.
-pub(crate) fn distinct(keys: &[Key]) -> Result<SmallVec<[&Key; 4]>, Error> {
+/// Adds the keys of a call, each once: a key named twice is one attempt.
+pub(crate) fn distinct<'a>(keys: &'a [Key], once: &mut SmallVec<[&'a Key; 4]>) -> Result<(), Error> {
     check_count(keys)?;
-    let mut once: SmallVec<[&Key; 4]> = SmallVec::new();
     for key in keys {
         // Rules that do not agree stay, so that the conflict is found and not silently merged.
         if !once.iter().any(|known| known.counts_as(key)) {
             once.push(key);
         }
     }
-    Ok(once)
+    Ok(())
 }
 
 pub(crate) fn check_count(keys: &[Key]) -> Result<(), Error> {
@@ -91,12 +93,12 @@ pub(crate) fn check_count(keys: &[Key]) -> Result<(), Error> {
 }
 
 /// A call that can never find room is a mistake in the configuration, not a denial.
-fn check_capacity(memory: &Memory, rules: &Rules, positions: &[usize]) -> Result<(), Error> {
-    let windows: usize = positions.iter().map(|position| rules.get(*position).state.groups().len()).sum();
-    let strikes = positions
+fn check_capacity(memory: &Memory, rules: &Found<'_>) -> Result<(), Error> {
+    let windows: usize = rules.iter().map(|known| known.state.groups().len()).sum();
+    let strikes = rules
         .iter()
-        .filter(|position| matches!(rules.get(**position).state, RuleState::Strikes(_)))
-        .map(|position| positions.iter().filter(|other| *other == position).count());
+        .filter(|known| known.state.strikes().is_some())
+        .map(|known| rules.iter().filter(|other| other.position == known.position).count());
     check_windows(strikes.fold(windows, usize::max), memory.capacity())
 }
 
@@ -116,23 +118,24 @@ struct Run<'a, 't, 'm> {
 
 impl<'a> Run<'a, '_, '_> {
     /// Tests every check, in call order, and writes nothing.
-    fn test(&mut self, memory: &Memory, rules: &'a Rules, keys: &[&Key], positions: &[usize]) {
-        for (at, (key, position)) in keys.iter().zip(positions).enumerate() {
-            let registered = rules.get(*position);
-            let rule = registered.rule.shared_name();
-            match registered.state {
+    fn test(&mut self, memory: &Memory, keys: &[&Key], rules: &Found<'a>) {
+        let Call { id, cost, now, .. } = self.call;
+        // At most 16 keys, so their places fit a byte.
+        for ((at, key), known) in (0_u8..).zip(keys).zip(rules) {
+            let (rule, digest) = (known.rule.shared_name(), key.digest());
+            match known.state {
                 RuleState::Windows { .. } => {
-                    let table = self.tables.windows_at(memory.shards.index_of(&key.digest()));
-                    for group in registered.state.groups() {
-                        let check = self.test_window(rule, at, table, key.digest(), group);
-                        self.checks.push(check);
+                    let table = self.tables.windows_at(memory.shards.index_of(&digest));
+                    for group in known.state.groups() {
+                        let window = self.tables.windows(table).check(&digest, group, now, cost);
+                        self.checks.push(Check::Window { rule, key: at, table, window });
                     }
                 }
                 RuleState::Strikes(_) => {
-                    let table = self.tables.strikes_at(*position);
+                    let table = self.tables.strikes_at(known.position);
                     let strikes = self.tables.strikes(table);
-                    let slot = strikes.find(&key.digest());
-                    let verdict = strikes.test(slot, self.call.id, self.call.now);
+                    let slot = strikes.find(&digest);
+                    let verdict = strikes.test(slot, id, now);
                     self.checks.push(Check::Strikes { rule, key: at, table, slot, verdict });
                 }
             }
@@ -142,25 +145,11 @@ impl<'a> Run<'a, '_, '_> {
         }
     }
 
-    fn test_window(&mut self, rule: &'a Arc<str>, at: usize, table: usize, key: Digest, group: Group) -> Check<'a> {
-        let Call { cost, now, .. } = self.call;
-        let windows = self.tables.windows(table);
-        let slot = windows.find(&key, group);
-        let view = windows.load(slot, group, now);
-        let tested = windows.gcra(group).test(view.full_at, now, cost);
-        let after = tested.unwrap_or(view.full_at);
-        Check::Window {
-            rule,
-            key: at,
-            table,
-            window: Checked { key, group, slot, view, after },
-            tested: tested.map(drop),
-        }
-    }
-
     fn judge(&mut self, i: usize) {
         match &self.checks[i] {
-            Check::Window { rule, tested: Err(wait), .. } => self.summary.deny(rule, Reason::Limited, *wait),
+            Check::Window { rule, window: Checked { tested: Err(wait), .. }, .. } => {
+                self.summary.deny(rule, Reason::Limited, *wait);
+            }
             Check::Strikes { rule, verdict: Verdict::Locked { wait }, .. } => {
                 self.summary.deny(rule, Reason::Locked, Wait::Micros(*wait));
             }
@@ -214,14 +203,14 @@ impl<'a> Run<'a, '_, '_> {
             let (key, from) = match check {
                 Check::Window { key, table, window, .. } => {
                     let windows = self.tables.windows(*table);
-                    let charge = windows.commit(window, cost, now);
-                    let gcra = windows.gcra(window.group);
-                    self.summary.left(gcra.remaining(window.after, now), window.after.reset_after(now));
+                    let charge = windows.commit(&keys[usize::from(*key)].digest(), window, cost, now);
+                    let (gcra, after) = (windows.gcra(window.group), window.after());
+                    self.summary.left(gcra.remaining(after, now), after.reset_after(now));
                     (*key, From::Window { group: window.group, charge })
                 }
                 Check::Strikes { rule, key, table, slot, verdict } => {
                     let strikes = self.tables.strikes(*table);
-                    let digest = keys[*key].digest();
+                    let digest = keys[usize::from(*key)].digest();
                     let (slot, engages) = match verdict {
                         Verdict::Repeated { engager } => (*slot, *engager),
                         _ => {
@@ -238,7 +227,7 @@ impl<'a> Run<'a, '_, '_> {
                 }
             };
             if let Some(taken) = taken.as_deref_mut() {
-                taken.push(Taken { key: keys[key].clone(), from });
+                taken.push(Taken { key: keys[usize::from(key)].clone(), from });
             }
         }
     }
@@ -267,14 +256,14 @@ impl<'a> Run<'a, '_, '_> {
         }
     }
 
-    fn new_and_held_strikes(&self, of: usize) -> (usize, SmallVec<[Slot; 4]>) {
+    fn new_and_held_strikes(&self, of: u8) -> (usize, SmallVec<[Slot; 4]>) {
         new_and_held(self.checks.iter().filter_map(|check| match check {
             Check::Strikes { table, slot, .. } if *table == of => Some(*slot),
             _ => None,
         }))
     }
 
-    fn new_and_held_windows(&self, of: usize) -> (usize, SmallVec<[Slot; 4]>) {
+    fn new_and_held_windows(&self, of: u8) -> (usize, SmallVec<[Slot; 4]>) {
         new_and_held(self.checks.iter().filter_map(|check| match check {
             Check::Window { table, window, .. } if *table == of => Some(window.slot),
             _ => None,

@@ -14,6 +14,7 @@ use crate::rule::Rule;
 
 /// The first 16 bytes of SHA-256 (or HMAC-SHA-256) over the parts of a key, each with its length before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(align(8))]
 pub struct Digest([u8; 16]);
 
 impl Digest {

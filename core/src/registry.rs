@@ -1,12 +1,13 @@
 //! The rules that a limiter has met, by name.
 //!
-//! Invariant: rules of one name agree in everything that makes a budget, or the call that shows the
-//! conflict is refused before anything is counted.
+//! Only ever grows, so a rule is read without a lock. Invariant: rules of one name agree in everything
+//! that makes a budget, or the call that shows the conflict is refused before anything is counted.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::error::Error;
@@ -14,104 +15,114 @@ use crate::key::Key;
 use crate::rule::Rule;
 use crate::stats::RuleCounters;
 
-const MAX_RULES: usize = 1024;
+const CHUNK: usize = 32;
+const CHUNKS: usize = 32;
+const MAX_RULES: usize = CHUNK * CHUNKS;
 
 /// A rule that a limiter has met, with what the limiter keeps for it.
 pub(crate) struct Registered<T> {
     pub(crate) rule: Rule,
+    /// The order in which rules were met.
+    pub(crate) position: usize,
     pub(crate) state: T,
     pub(crate) counters: RuleCounters,
 }
 
-/// The places of the rules of a call's keys, in call order.
-pub(crate) type Positions = SmallVec<[usize; 4]>;
+/// The rules of a call's keys, in call order.
+pub(crate) type Found<'a, T> = SmallVec<[&'a Arc<Registered<T>>; 4]>;
 
-pub(crate) struct Rules<T> {
-    by_name: HashMap<Arc<str>, usize>,
-    list: Vec<Arc<Registered<T>>>,
+type Chunk<T> = Box<[OnceLock<Arc<Registered<T>>>; CHUNK]>;
+
+pub(crate) struct Registry<T> {
+    /// Names this registry to the rules that remember their place in it.
+    id: u64,
+    chunks: [OnceLock<Chunk<T>>; CHUNKS],
+    by_name: Mutex<HashMap<Arc<str>, usize>>,
 }
-
-impl<T> Rules<T> {
-    pub(crate) fn get(&self, position: usize) -> &Arc<Registered<T>> {
-        &self.list[position]
-    }
-
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<Registered<T>>> {
-        self.list.iter()
-    }
-
-    /// Where a rule stands; none if none of its name was met.
-    pub(crate) fn position(&self, rule: &Rule) -> Option<Result<usize, Error>> {
-        let position = *self.by_name.get(rule.name())?;
-        let known = &self.list[position].rule;
-        Some(if known.is_same_object(rule) || known == rule { Ok(position) } else { Err(conflict(rule)) })
-    }
-
-    fn positions(&self, keys: &[&Key]) -> Option<Result<Positions, Error>> {
-        keys.iter().map(|key| self.position(key.rule())).collect()
-    }
-
-    fn add(&mut self, rule: &Rule, make: impl Fn(&Self, &Rule) -> T) -> Result<(), Error> {
-        if let Some(known) = self.position(rule) {
-            return known.map(drop);
-        }
-        if self.list.len() == MAX_RULES {
-            return Err(Error::config(format!("a limiter knows at most {MAX_RULES} rules, rule=`{}`", rule.name())));
-        }
-        let state = make(self, rule);
-        self.by_name.insert(Arc::clone(rule.shared_name()), self.list.len());
-        self.list.push(Arc::new(Registered { rule: rule.clone(), state, counters: RuleCounters::default() }));
-        Ok(())
-    }
-}
-
-pub(crate) struct Registry<T>(RwLock<Rules<T>>);
 
 impl<T> Default for Registry<T> {
     fn default() -> Self {
-        Self(RwLock::new(Rules { by_name: HashMap::new(), list: Vec::new() }))
+        static MADE: AtomicU64 = AtomicU64::new(1);
+        Self {
+            id: MADE.fetch_add(1, Ordering::Relaxed),
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+            by_name: Mutex::default(),
+        }
     }
 }
 
 impl<T> Registry<T> {
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Rules<T>> {
-        self.0.read()
-    }
-
-    /// The rules of these keys; `make` prepares those that are new.
+    /// Adds the rules of these keys to `found`; `make` prepares those that are new.
     ///
     /// # Errors
     /// A rule has the name of another one and does not agree with it, or there are too many rules.
-    pub(crate) fn of(
-        &self,
+    pub(crate) fn find<'a>(
+        &'a self,
         keys: &[&Key],
-        make: impl Fn(&Rules<T>, &Rule) -> T,
-    ) -> Result<(RwLockReadGuard<'_, Rules<T>>, Positions), Error> {
-        let rules = self.0.read();
-        if let Some(found) = rules.positions(keys) {
-            return Ok((rules, found?));
+        found: &mut Found<'a, T>,
+        make: impl Fn(&'a Self, &Rule) -> T,
+    ) -> Result<(), Error> {
+        for key in keys {
+            found.push(match key.rule().place_in(self.id).and_then(|position| self.get(position)) {
+                Some(known) => known,
+                None => self.meet(key.rule(), &make)?,
+            });
         }
-        drop(rules);
-        let mut rules = self.0.write();
-        keys.iter().try_for_each(|key| rules.add(key.rule(), &make))?;
-        let rules = RwLockWriteGuard::downgrade(rules);
-        let found = rules.positions(keys).expect("every rule was added above")?;
-        Ok((rules, found))
+        Ok(())
+    }
+
+    /// A rule that was met before.
+    pub(crate) fn known(&self, rule: &Rule) -> Option<&Arc<Registered<T>>> {
+        let position = self.by_name.lock().get(rule.name()).copied();
+        position.and_then(|position| self.get(position)).filter(|known| known.rule == *rule)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Registered<T>>> {
+        (0..MAX_RULES).map_while(|position| self.get(position))
+    }
+
+    fn get(&self, position: usize) -> Option<&Arc<Registered<T>>> {
+        self.chunks[position / CHUNK].get()?[position % CHUNK].get()
+    }
+
+    fn meet<'a>(&'a self, rule: &Rule, make: impl Fn(&'a Self, &Rule) -> T) -> Result<&'a Arc<Registered<T>>, Error> {
+        let mut by_name = self.by_name.lock();
+        let position = by_name.get(rule.name()).copied();
+        let known = match position.and_then(|position| self.get(position)) {
+            Some(known) if known.rule == *rule => known,
+            Some(_) => return Err(conflict(rule)),
+            None if by_name.len() == MAX_RULES => {
+                let name = rule.name();
+                return Err(Error::config(format!("a limiter knows at most {MAX_RULES} rules, rule=`{name}`")));
+            }
+            None => {
+                let position = by_name.len();
+                let counters = RuleCounters::default();
+                let state = make(self, rule);
+                let known = Arc::new(Registered { rule: rule.clone(), position, state, counters });
+                let chunk =
+                    self.chunks[position / CHUNK].get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
+                by_name.insert(Arc::clone(rule.shared_name()), position);
+                chunk[position % CHUNK].get_or_init(|| known)
+            }
+        };
+        rule.remember_place(self.id, known.position);
+        Ok(known)
     }
 }
 
 /// Counts a decision: an admitted call once per rule, a denied one at the rule that denied.
-pub(crate) fn count<'a, T: 'a>(rules: impl Iterator<Item = &'a Registered<T>> + Clone, decision: &crate::Decision) {
+pub(crate) fn count<T>(rules: &[&Arc<Registered<T>>], decision: &crate::Decision) {
     match (decision.reason, &decision.rule) {
         (Some(reason), rule) => {
-            let at = |known: &&Registered<T>| rule.as_deref().is_none_or(|rule| rule == known.rule.name());
-            if let Some(denying) = rules.clone().find(at) {
+            let denies = |known: &&&Arc<Registered<T>>| rule.as_deref().is_none_or(|rule| rule == known.rule.name());
+            if let Some(denying) = rules.iter().find(denies) {
                 denying.counters.denied(reason);
             }
         }
         (None, _) => {
-            for (i, known) in rules.clone().enumerate() {
-                if !rules.clone().take(i).any(|other| other.rule.name() == known.rule.name()) {
+            for (i, known) in rules.iter().enumerate() {
+                if !rules[..i].iter().any(|other| other.position == known.position) {
                     known.counters.allowed();
                 }
             }

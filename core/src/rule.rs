@@ -6,6 +6,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -18,6 +19,7 @@ use crate::time::Period;
 /// The most strikes that a lockout may need.
 pub(crate) const MAX_THRESHOLD: u32 = 1024;
 const MIN_SECRET: usize = 16;
+const PLACE_BITS: u32 = 10;
 const ADDRESS: &str = "address";
 
 /// A named policy. Cheap to clone.
@@ -40,6 +42,17 @@ struct Inner {
     ipv6_prefix: u8,
     secret: Option<Box<[u8]>>,
     by: Vec<String>,
+    seen: Seen,
+}
+
+/// Where the limiter that met the rule last keeps it: `registry << 10 | position`, or 0. Spares it a look-up by name.
+#[derive(Default)]
+struct Seen(AtomicU64);
+
+impl Clone for Seen {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// What a rule decides by.
@@ -70,7 +83,14 @@ impl Rule {
 
     fn with_policy(name: &str, policy: Policy) -> Result<Self, Error> {
         let name = check_name(name)?;
-        Ok(Self(Arc::new(Inner { name, policy, ipv6_prefix: DEFAULT_IPV6_PREFIX, secret: None, by: Vec::new() })))
+        Ok(Self(Arc::new(Inner {
+            name,
+            policy,
+            ipv6_prefix: DEFAULT_IPV6_PREFIX,
+            secret: None,
+            by: Vec::new(),
+            seen: Seen::default(),
+        })))
     }
 
     /// The prefix length (32 to 128, default 64) that [`Rule::ip_key`] cuts IPv6 addresses to.
@@ -203,9 +223,14 @@ impl Rule {
         self.0.secret.as_deref()
     }
 
-    /// Whether both are one object; equal rules need not be.
-    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    /// The place of this very object in a registry, if that registry met it last.
+    pub(crate) fn place_in(&self, registry: u64) -> Option<usize> {
+        let seen = self.0.seen.0.load(Ordering::Acquire);
+        (seen >> PLACE_BITS == registry).then_some((seen & ((1 << PLACE_BITS) - 1)) as usize)
+    }
+
+    pub(crate) fn remember_place(&self, registry: u64, position: usize) {
+        self.0.seen.0.store(registry << PLACE_BITS | position as u64, Ordering::Release);
     }
 }
 

@@ -46,6 +46,15 @@ impl RuleCounters {
         }
     }
 
+    /// Like [`RuleCounters::allowed`], by a caller whose lock keeps all others out: half the cost of an atomic addition.
+    pub(crate) fn allowed_under_lock(&self) {
+        add_one_under_lock(&self.allowed);
+    }
+
+    pub(crate) fn denied_under_lock(&self, reason: Reason) {
+        add_one_under_lock(&self.denied[reason as usize]);
+    }
+
     pub(crate) fn denied(&self, reason: Reason) {
         self.denied[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -63,4 +72,8 @@ impl RuleCounters {
             }
         }
     }
+}
+
+fn add_one_under_lock(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
-use crate::id::{AttemptId, AttemptIds};
+use crate::id::AttemptId;
 use crate::input;
 use crate::key::Digest;
 use crate::limits::TextDigests;
@@ -56,7 +56,6 @@ pub struct Reservation(Option<(Digest, AttemptId)>);
 pub struct AttemptLimiter {
     name: Arc<str>,
     digests: TextDigests,
-    ids: AttemptIds,
     table: Mutex<StrikeTable>,
     counters: RuleCounters,
 }
@@ -75,7 +74,6 @@ impl AttemptLimiter {
         Ok(Self {
             name: "attempt-limiter".into(),
             digests: TextDigests::new(),
-            ids: AttemptIds::default(),
             table: Mutex::new(StrikeTable::new(policy, capacity)),
             counters: RuleCounters::default(),
         })
@@ -109,7 +107,9 @@ impl AttemptLimiter {
     /// The key is empty: an empty key is an error, not a shared bucket.
     pub fn try_attempt(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Outcome, Error> {
         let key = self.digest(key.as_ref())?;
-        let answer = self.step(&mut self.table.lock(), key, self.ids.next(), now).0;
+        let mut table = self.table.lock();
+        let id = table.next_id();
+        let answer = self.step(&mut table, key, id, now).0;
         Ok(match answer {
             Answer::Admitted(outcome) => outcome,
             Answer::Denied(..) => Outcome::Denied,
@@ -121,7 +121,7 @@ impl AttemptLimiter {
     /// # Errors
     /// The key is empty.
     pub fn decide(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Decision, Error> {
-        Ok(self.decide_as(self.digest(key.as_ref())?, self.ids.next(), now))
+        Ok(self.decide_as(self.digest(key.as_ref())?, None, now).0)
     }
 
     /// Like [`AttemptLimiter::decide`], with a reservation that can take the attempt back.
@@ -129,8 +129,8 @@ impl AttemptLimiter {
     /// # Errors
     /// The key is empty.
     pub fn try_reserve(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<(Decision, Reservation), Error> {
-        let (key, id) = (self.digest(key.as_ref())?, self.ids.next());
-        let decision = self.decide_as(key, id, now);
+        let key = self.digest(key.as_ref())?;
+        let (decision, id) = self.decide_as(key, None, now);
         let reservation = Reservation(decision.allowed().then_some((key, id)));
         Ok((decision, reservation))
     }
@@ -139,7 +139,7 @@ impl AttemptLimiter {
     ///
     /// A reservation that holds no attempt is denied.
     pub fn repeat(&self, reservation: &Reservation, now: Timestamp) -> Option<Decision> {
-        reservation.0.map(|(key, id)| self.decide_as(key, id, now))
+        reservation.0.map(|(key, id)| self.decide_as(key, Some(id), now).0)
     }
 
     /// Takes back exactly the attempt behind a reservation. Safe to repeat.
@@ -167,10 +167,9 @@ impl AttemptLimiter {
     /// The key is empty.
     pub fn retry_after(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Option<Duration>, Error> {
         let key = self.digest(key.as_ref())?;
-        let table = self.table.lock();
-        let slot = table.find(&key);
-        Ok(denial(&table, slot, table.test(slot, self.ids.next(), now), now)
-            .map(|(_, wait)| Duration::from_micros(wait)))
+        let mut table = self.table.lock();
+        let (slot, id) = (table.find(&key), table.next_id());
+        Ok(denial(&table, slot, table.test(slot, id, now), now).map(|(_, wait)| Duration::from_micros(wait)))
     }
 
     /// Forgets a key, its lockout included. Always true: memory does not fail.
@@ -228,8 +227,10 @@ impl AttemptLimiter {
         Ok(self.digests.of(key))
     }
 
-    fn decide_as(&self, key: Digest, id: AttemptId, now: Timestamp) -> Decision {
+    /// Decides an attempt, a repeated one under its own id.
+    fn decide_as(&self, key: Digest, repeated: Option<AttemptId>, now: Timestamp) -> (Decision, AttemptId) {
         let mut table = self.table.lock();
+        let id = repeated.unwrap_or_else(|| table.next_id());
         let (answer, slot) = self.step(&mut table, key, id, now);
         let mut summary = Summary::new();
         let (remaining, reset_after) = table.left(slot, now);
@@ -241,7 +242,7 @@ impl AttemptLimiter {
         // A key that finds no room has nothing left, though it has no strikes either.
         let saturated = matches!(answer, Answer::Denied(Reason::Saturated, _));
         summary.left(if saturated { 0 } else { remaining }, reset_after);
-        summary.into_decision()
+        (summary.into_decision(), id)
     }
 
     /// The one step: tests and, if nothing denies, counts.
@@ -250,10 +251,10 @@ impl AttemptLimiter {
         let verdict = table.test(slot, id, now);
         if let Some((reason, wait)) = denial(table, slot, verdict, now) {
             table.heal(slot, now);
-            self.counters.denied(reason);
+            self.counters.denied_under_lock(reason);
             return (Answer::Denied(reason, wait), slot);
         }
-        self.counters.allowed();
+        self.counters.allowed_under_lock();
         if let Verdict::Repeated { engager } = verdict {
             let outcome = if engager { Outcome::AllowedLast } else { Outcome::Allowed };
             return (Answer::Admitted(outcome), slot);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::decision::Decision;
 use crate::engine::{self, Call, Taken};
 use crate::error::Error;
-use crate::id::AttemptIds;
+use crate::id::{AttemptId, AttemptIds};
 use crate::input;
 use crate::key::Key;
 use crate::limits::Attempt;
 use crate::stats::Stats;
-use crate::store::memory::{Memory, RuleState};
+use crate::store::memory::{Found, Memory, RuleState};
 use crate::time::Timestamp;
 
 /// Decides several keys in one call, each under a rule of rates or of strikes.
@@ -57,7 +57,7 @@ impl Limiter {
     /// There are not 1 to 16 keys, two rules of one name do not agree, or the call needs more windows
     /// than the capacity. Nothing is counted then.
     pub fn allow(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
-        engine::decide(&self.0.memory, keys, self.call(cost, now), None)
+        engine::decide(&self.0.memory, keys, self.call(keys, cost, now), None)
     }
 
     /// What [`Limiter::allow`] would answer; counts nothing.
@@ -65,7 +65,7 @@ impl Limiter {
     /// # Errors
     /// As for [`Limiter::allow`].
     pub fn peek(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
-        engine::decide(&self.0.memory, keys, Call { peek: true, ..self.call(cost, now) }, None)
+        engine::decide(&self.0.memory, keys, Call { peek: true, ..self.call(keys, cost, now) }, None)
     }
 
     /// Like [`Limiter::allow`]; what was counted can be settled by the outcome of the attempt.
@@ -108,20 +108,21 @@ impl Limiter {
 
     pub(crate) fn reserve(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<(Decision, Vec<Taken>), Error> {
         let mut taken = Vec::new();
-        let decision = engine::decide(&self.0.memory, keys, self.call(cost, now), Some(&mut taken))?;
+        let decision = engine::decide(&self.0.memory, keys, self.call(keys, cost, now), Some(&mut taken))?;
         Ok((decision, taken))
     }
 
     pub(crate) fn forget(&self, keys: &[&Key]) -> Result<(), Error> {
         let memory = &self.0.memory;
-        let (rules, positions) = memory.rules_of(keys)?;
-        for (key, position) in keys.iter().zip(positions) {
-            let (digest, registered) = (key.digest(), rules.get(position));
-            match &registered.state {
+        let mut rules = Found::new();
+        memory.rules_of(keys, &mut rules)?;
+        for (key, known) in keys.iter().zip(rules) {
+            let digest = key.digest();
+            match &known.state {
                 RuleState::Strikes(table) => table.lock().reset(&digest),
                 RuleState::Windows { .. } => {
                     let mut table = memory.shards.lock_of(&digest);
-                    registered.state.groups().for_each(|group| table.reset(&digest, group));
+                    known.state.groups().for_each(|group| table.reset(&digest, group));
                 }
             }
         }
@@ -144,7 +145,10 @@ impl Limiter {
         }
     }
 
-    fn call(&self, cost: u32, now: Timestamp) -> Call {
-        Call { id: self.0.ids.next(), cost, now, peek: false }
+    fn call(&self, keys: &[Key], cost: u32, now: Timestamp) -> Call {
+        // Only strikes know attempts apart.
+        let needs_id = keys.iter().any(|key| key.rule().threshold().is_some());
+        let id = if needs_id { self.0.ids.next() } else { AttemptId::default() };
+        Call { id, cost, now, peek: false }
     }
 }

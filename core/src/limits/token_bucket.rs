@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use crate::decision::Reason;
 use crate::error::Error;
 use crate::input;
@@ -15,7 +13,7 @@ use crate::rate::Rate;
 use crate::rule;
 use crate::stats::{RuleCounters, Stats};
 use crate::store::memory::Shards;
-use crate::table::{Checked, Group};
+use crate::table::Group;
 use crate::time::Timestamp;
 
 const ONE_GROUP: Group = 0;
@@ -146,18 +144,15 @@ impl TokenBucket {
     fn take(&self, key: &[u8], n: u32, now: Timestamp) -> bool {
         let key = self.digests.of(key);
         let mut table = self.buckets.lock_of(&key);
-        let slot = table.find(&key, ONE_GROUP);
-        let view = table.load(slot, ONE_GROUP, now);
-        let tested = table.gcra(ONE_GROUP).test(view.full_at, now, n);
-        let after = tested.unwrap_or(view.full_at);
-        let bucket = Checked { key, group: ONE_GROUP, slot, view, after };
-        if tested.is_err() {
+        let bucket = table.check(&key, ONE_GROUP, now, n);
+        if bucket.tested.is_err() {
             table.heal(&bucket);
             return false;
         }
-        let held: SmallVec<[_; 1]> = slot.into_iter().collect();
-        table.make_room(usize::from(slot.is_none()), &held, now);
-        table.commit(&bucket, n, now);
+        if bucket.slot.is_none() {
+            table.make_room(1, &[], now);
+        }
+        table.commit(&key, &bucket, n, now);
         true
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::decision::Decision;
 use crate::engine;
 use crate::error::Error;
@@ -103,7 +105,7 @@ impl Limiter {
     pub fn stats(&self) -> Stats {
         let local = self.existing_local().map(|local| local.stats()).unwrap_or_default();
         let mut stats = Stats { evicted: local.evicted, tracked_keys: local.tracked_keys, ..Stats::default() };
-        for known in self.0.rules.read().iter() {
+        for known in self.0.rules.iter() {
             known.counters.add_to(&mut stats, known.rule.name());
         }
         self.0.remote.add_to(&mut stats);
@@ -120,7 +122,11 @@ impl Limiter {
     }
 
     async fn decide(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
-        let asked = self.asked(&engine::distinct(keys)?)?;
+        let asked = {
+            let mut once = SmallVec::new();
+            engine::distinct(keys, &mut once)?;
+            self.asked(&once)?
+        };
         let needed: usize = asked.iter().map(|(known, _)| known.state.windows()).sum();
         engine::check_windows(needed, self.0.capacity)?;
         let checks: Vec<(&Arc<Wire>, Digest)> = asked.iter().map(|(known, key)| (&known.state, key.digest())).collect();
@@ -138,7 +144,8 @@ impl Limiter {
             }
         };
         if call.commit {
-            registry::count(asked.iter().map(|(known, _)| &**known), &decision);
+            let rules: Vec<_> = asked.iter().map(|(known, _)| known).collect();
+            registry::count(&rules, &decision);
         }
         Ok((decision, counted))
     }
@@ -172,8 +179,9 @@ impl Limiter {
 
     fn asked(&self, keys: &[&Key]) -> Result<Vec<Asked>, Error> {
         let make = |_: &_, rule: &_| Arc::new(Wire::of_rule(self.0.remote.prefix(), rule));
-        let (rules, positions) = self.0.rules.of(keys, make)?;
-        Ok(positions.iter().zip(keys).map(|(at, key)| (Arc::clone(rules.get(*at)), (*key).clone())).collect())
+        let mut rules = registry::Found::new();
+        self.0.rules.find(keys, &mut rules, make)?;
+        Ok(rules.iter().zip(keys).map(|(known, key)| (Arc::clone(known), (*key).clone())).collect())
     }
 
     fn existing_local(&self) -> Option<Arc<crate::Limiter>> {

@@ -3,14 +3,16 @@
 //! Invariant: a call takes its locks in one order (rules, window shards ascending, strike tables
 //! ascending), so calls with any mix of keys cannot wait for each other in a circle.
 
-use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::key::{Digest, Key};
 use crate::policy::gcra::Gcra;
 use crate::policy::strikes;
-use crate::registry::{self, Positions, Registered, Registry};
+use crate::registry::{self, Registered, Registry};
 use crate::rule::{Policy, Rule};
 use crate::stats::Stats;
 use crate::table::{Group, KeyedHash, StrikeTable, WindowTable};
@@ -79,9 +81,17 @@ impl RuleState {
             Self::Strikes(_) => 0..0,
         }
     }
+
+    pub(crate) fn strikes(&self) -> Option<&Mutex<StrikeTable>> {
+        match self {
+            Self::Windows { .. } => None,
+            Self::Strikes(table) => Some(table),
+        }
+    }
 }
 
-pub(crate) type Rules = registry::Rules<RuleState>;
+/// The rules of a call's keys, in call order.
+pub(crate) type Found<'a> = registry::Found<'a, RuleState>;
 
 /// The memory of one `Limiter`.
 pub(crate) struct Memory {
@@ -99,12 +109,12 @@ impl Memory {
         self.capacity
     }
 
-    /// The rules of these keys, met now if they were not before.
+    /// Adds the rules of these keys, met now if they were not before.
     ///
     /// # Errors
     /// A rule has the name of another one and does not agree with it.
-    pub(crate) fn rules_of(&self, keys: &[&Key]) -> Result<(RwLockReadGuard<'_, Rules>, Positions), Error> {
-        self.rules.of(keys, |rules, rule| match rule.policy_parts() {
+    pub(crate) fn rules_of<'a>(&'a self, keys: &[&Key], found: &mut Found<'a>) -> Result<(), Error> {
+        self.rules.find(keys, found, |rules, rule| match rule.policy_parts() {
             Policy::Rates(rates) => {
                 let first = rules.iter().map(|known| known.state.groups().end).max().unwrap_or(0);
                 rates.iter().for_each(|rate| self.shards.add_group(Gcra::new(rate)));
@@ -119,30 +129,26 @@ impl Memory {
 
     /// The strike table of a rule that was met before.
     pub(crate) fn with_strikes_of<T>(&self, rule: &Rule, act: impl FnOnce(&mut StrikeTable) -> T) {
-        let rules = self.rules.read();
-        let position = rules.position(rule).and_then(Result::ok);
-        if let Some(table) = position.and_then(|position| strike_table(rules.get(position))) {
+        if let Some(table) = self.rules.known(rule).and_then(|known| known.state.strikes()) {
             act(&mut table.lock());
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        let rules = self.rules.read();
-        let strikes = rules.iter().filter_map(|registered| strike_table(registered)).map(|table| table.lock().len());
+        let strikes = self.rules.iter().filter_map(|known| known.state.strikes()).map(|table| table.lock().len());
         self.shards.len() + strikes.sum::<usize>()
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let rules = self.rules.read();
         let mut stats =
             Stats { evicted: self.shards.evicted(), tracked_keys: self.shards.len() as u64, ..Stats::default() };
-        for registered in rules.iter() {
-            registered.counters.add_to(&mut stats, registered.rule.name());
-        }
-        for table in rules.iter().filter_map(|registered| strike_table(registered)) {
-            let table = table.lock();
-            stats.evicted += table.evicted();
-            stats.tracked_keys += table.len() as u64;
+        for known in self.rules.iter() {
+            known.counters.add_to(&mut stats, known.rule.name());
+            if let Some(table) = known.state.strikes() {
+                let table = table.lock();
+                stats.evicted += table.evicted();
+                stats.tracked_keys += table.len() as u64;
+            }
         }
         stats
     }
@@ -155,50 +161,50 @@ pub(crate) struct Locked<'a> {
 }
 
 impl<'a> Locked<'a> {
-    /// Locks the tables that these keys, whose rules stand at `positions`, live in.
-    pub(crate) fn new(memory: &'a Memory, rules: &'a Rules, keys: &[&Key], positions: &[usize]) -> Self {
-        let mut shards: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut tables: SmallVec<[usize; 4]> = SmallVec::new();
-        for (key, position) in keys.iter().zip(positions) {
-            match rules.get(*position).state {
-                RuleState::Windows { .. } => shards.push(memory.shards.index_of(&key.digest())),
-                RuleState::Strikes(_) => tables.push(*position),
+    /// Locks the tables that these keys live in.
+    pub(crate) fn new(memory: &'a Memory, keys: &[&Key], rules: &[&'a Arc<Registered<RuleState>>]) -> Self {
+        let mut windows: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut strikes: SmallVec<[(usize, &Mutex<StrikeTable>); 2]> = SmallVec::new();
+        for (key, known) in keys.iter().zip(rules) {
+            match &known.state {
+                RuleState::Windows { .. } => windows.push(memory.shards.index_of(&key.digest())),
+                RuleState::Strikes(table) => strikes.push((known.position, table)),
             }
         }
-        ascending(&mut shards);
-        ascending(&mut tables);
-        let windows = shards.into_iter().map(|shard| (shard, memory.shards.lock(shard))).collect();
-        let strikes = tables.into_iter().filter_map(|i| Some((i, strike_table(rules.get(i))?.lock()))).collect();
-        Self { windows, strikes }
+        // In one order for all calls, and each table once.
+        windows.sort_unstable();
+        windows.dedup();
+        strikes.sort_unstable_by_key(|(position, _)| *position);
+        strikes.dedup_by_key(|(position, _)| *position);
+        let mut locked = Self { windows: SmallVec::new(), strikes: SmallVec::new() };
+        for shard in windows {
+            locked.windows.push((shard, memory.shards.lock(shard)));
+        }
+        for (position, table) in strikes {
+            locked.strikes.push((position, table.lock()));
+        }
+        locked
     }
 
-    /// Where in [`Locked::windows`] the table of this shard stands.
-    pub(crate) fn windows_at(&self, shard: usize) -> usize {
-        self.windows.iter().position(|(index, _)| *index == shard).expect("every shard of the call is locked")
+    /// Which of the locked window tables is that of this shard. At most 16 keys, so a byte holds it.
+    pub(crate) fn windows_at(&self, shard: usize) -> u8 {
+        place(self.windows.iter().map(|(index, _)| *index), shard)
     }
 
-    /// Where in [`Locked::strikes`] the table of this rule stands.
-    pub(crate) fn strikes_at(&self, rule: usize) -> usize {
-        self.strikes.iter().position(|(index, _)| *index == rule).expect("every strike table of the call is locked")
+    /// Which of the locked strike tables is that of this rule.
+    pub(crate) fn strikes_at(&self, rule: usize) -> u8 {
+        place(self.strikes.iter().map(|(position, _)| *position), rule)
     }
 
-    pub(crate) fn windows(&mut self, at: usize) -> &mut WindowTable {
-        &mut self.windows[at].1
+    pub(crate) fn windows(&mut self, at: u8) -> &mut WindowTable {
+        &mut self.windows[usize::from(at)].1
     }
 
-    pub(crate) fn strikes(&mut self, at: usize) -> &mut StrikeTable {
-        &mut self.strikes[at].1
+    pub(crate) fn strikes(&mut self, at: u8) -> &mut StrikeTable {
+        &mut self.strikes[usize::from(at)].1
     }
 }
 
-fn strike_table(registered: &Registered<RuleState>) -> Option<&Mutex<StrikeTable>> {
-    match &registered.state {
-        RuleState::Windows { .. } => None,
-        RuleState::Strikes(table) => Some(table),
-    }
-}
-
-fn ascending(indices: &mut SmallVec<[usize; 4]>) {
-    indices.sort_unstable();
-    indices.dedup();
+fn place(locked: impl Iterator<Item = usize>, wanted: usize) -> u8 {
+    (0..).zip(locked).find(|(_, index)| *index == wanted).expect("every table of the call is locked").0
 }

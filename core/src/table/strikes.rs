@@ -46,11 +46,12 @@ pub(crate) struct StrikeTable {
     /// Counting keys and locked keys, the most recently active in front.
     lists: [RecencyList; 2],
     evicted: u64,
+    ids: u64,
 }
 
 impl StrikeTable {
     pub(crate) fn new(policy: Policy, capacity: usize) -> Self {
-        Self { policy, capacity, slots: Slots::new(), lists: [RecencyList::new(); 2], evicted: 0 }
+        Self { policy, capacity, slots: Slots::new(), lists: [RecencyList::new(); 2], evicted: 0, ids: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,6 +60,12 @@ impl StrikeTable {
 
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
+    }
+
+    /// An id that no other attempt on this table has.
+    pub(crate) fn next_id(&mut self) -> AttemptId {
+        self.ids += 1;
+        AttemptId(self.ids)
     }
 
     pub(crate) fn find(&self, key: &Digest) -> Option<Slot> {

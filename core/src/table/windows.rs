@@ -5,6 +5,7 @@
 //! flood of one-hit keys evicts itself and a spent window is the last to go.
 //! Specified by `tests/vectors/windows-capacity.json`.
 
+use crate::decision::Wait;
 use crate::key::Digest;
 use crate::policy::gcra::{FullAt, Gcra, View};
 use crate::table::eviction_queue::{EvictionQueue, Queued, Rank};
@@ -59,11 +60,18 @@ impl Queued for Window {
 
 /// One window of a running call: where it is, what the call sees, and what it becomes if all allow.
 pub(crate) struct Checked {
-    pub(crate) key: Digest,
     pub(crate) group: Group,
     pub(crate) slot: Option<Slot>,
     pub(crate) view: View,
-    pub(crate) after: FullAt,
+    /// The state after counting, or the wait until that is possible.
+    pub(crate) tested: Result<FullAt, Wait>,
+}
+
+impl Checked {
+    /// The state after the call, if all of it is counted.
+    pub(crate) fn after(&self) -> FullAt {
+        self.tested.unwrap_or(self.view.full_at)
+    }
 }
 
 /// What a commit took from one window, remembered so that it can be given back.
@@ -115,7 +123,7 @@ impl WindowTable {
         self.evicted
     }
 
-    pub(crate) fn find(&self, key: &Digest, group: Group) -> Option<Slot> {
+    fn find(&self, key: &Digest, group: Group) -> Option<Slot> {
         self.slots.find(key, group)
     }
 
@@ -123,9 +131,12 @@ impl WindowTable {
         &self.groups[group as usize].gcra
     }
 
-    /// The window behind a slot as a call at `now` sees it.
-    pub(crate) fn load(&self, slot: Option<Slot>, group: Group, now: Timestamp) -> View {
-        self.gcra(group).load(slot.map(|slot| self.slots.get(slot).full_at()), now)
+    /// What a call at `now` that costs `n` meets at a key.
+    pub(crate) fn check(&self, key: &Digest, group: Group, now: Timestamp, n: u32) -> Checked {
+        let slot = self.find(key, group);
+        let gcra = self.gcra(group);
+        let view = gcra.load(slot.map(|slot| self.slots.get(slot).full_at()), now);
+        Checked { group, slot, view, tested: gcra.test(view.full_at, now, n) }
     }
 
     /// Makes room for `new` windows without touching the `held` ones.
@@ -138,7 +149,7 @@ impl WindowTable {
     }
 
     /// Counts `n`: stores the state `after` that the policy computed from `view`.
-    pub(crate) fn commit(&mut self, window: &Checked, n: u32, now: Timestamp) -> Charge {
+    pub(crate) fn commit(&mut self, key: &Digest, window: &Checked, n: u32, now: Timestamp) -> Charge {
         self.serial += 1;
         let serial = self.serial;
         let fresh = window.view.full_at.is_past(now);
@@ -150,14 +161,14 @@ impl WindowTable {
                     entry.born = serial;
                 }
                 let born = entry.born;
-                self.write(slot, window.after);
+                self.write(slot, window.after());
                 if fresh {
                     self.groups[window.group as usize].queue.reborn(&mut self.slots, slot);
                 }
                 born
             }
             None => {
-                self.insert(window, serial);
+                self.insert(key, window, serial);
                 serial
             }
         };
@@ -207,9 +218,9 @@ impl WindowTable {
         }
     }
 
-    fn insert(&mut self, window: &Checked, serial: u64) {
-        let FullAt { whole, part } = window.after;
-        let (key, group) = (window.key, window.group);
+    fn insert(&mut self, key: &Digest, window: &Checked, serial: u64) {
+        let FullAt { whole, part } = window.after();
+        let (key, group) = (*key, window.group);
         let slot = self.slots.insert(Window { key, group, place: 0, part, whole, born: serial, serial });
         self.groups[group as usize].queue.push(&mut self.slots, slot);
     }
