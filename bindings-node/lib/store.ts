@@ -39,7 +39,11 @@ export interface RedisStoreOptions {
 
 const OPTIONS: ReadonlySet<string> = new Set(['prefix', 'timeout', 'onError', 'clock', 'onEvent'])
 
-/** The native store. */
+/**
+ * The native store.
+ *
+ * @internal
+ */
 export let handleOf: (store: RedisStore) => Handle
 let deliver: (store: RedisStore) => void
 

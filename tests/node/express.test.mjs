@@ -6,7 +6,9 @@ import { ConfigError, Limiter, ManualClock, network, Rule, StrikeRule } from 'do
 import { attemptOf, guard } from 'doorkeep/express'
 import express4 from 'express4'
 import express5 from 'express5'
+import { freePort, startServer } from './support/redis.mjs'
 import { serve } from './support/server.mjs'
+import { openStore } from './support/stores.mjs'
 
 const ip = new Rule('login-ip', '1000/1m', { by: ['address'] })
 const account = new StrikeRule('login-account-ip', {
@@ -83,17 +85,32 @@ for (const [version, express] of [
       assert.deepEqual([status, headers.has('retry-after')], [429, false])
     })
 
-    it('an unavailable limiter is 503 with Retry-After: 1', async (test) => {
-      class Unavailable extends Limiter {
-        async attempt() {
-          return { decision: { allowed: false, reason: 'unavailable', retryAfterSeconds: null } }
-        }
-      }
-      const { app, seen } = login([guard({ limiter: new Unavailable(), keys })])
-      const { post } = await serve(test, app)
-      const { status, headers, text } = await post('/login', guess)
+    it('a store that is down is 503 with Retry-After: 1 when closed, and the local tables otherwise', async (test) => {
+      const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
+      const closed = login([guard({ limiter: new Limiter({ store, onError: 'closed' }), keys })])
+      const { status, headers, text } = await (await serve(test, closed.app)).post('/login', guess)
       assert.deepEqual([status, headers.get('retry-after'), text], [503, '1', '{"error":"temporarily unavailable"}'])
-      assert.equal(seen.verified, 0)
+      assert.equal(closed.seen.verified, 0)
+
+      const local = login([guard({ limiter: new Limiter({ store }), keys })])
+      const { post } = await serve(test, local.app)
+      const statuses = []
+      for (let n = 0; n < 6; n += 1) statuses.push((await post('/login', guess)).status)
+      assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
+      assert.equal(local.seen.verified, 5)
+    })
+
+    it('two services with one store verify five of fifty guesses at once', async (test) => {
+      const server = await startServer(test)
+      const services = []
+      for (let n = 0; n < 2; n += 1) {
+        const { store } = openStore(test, server.url, { timeout: '2s', onError: 'closed' })
+        const { app, seen } = login([guard({ limiter: new Limiter({ store }), keys })])
+        services.push({ seen, ...(await serve(test, app)) })
+      }
+      const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => services[n % 2].post('/login', guess)))
+      assert.equal(answers.filter(({ status }) => status === 429).length, 45)
+      assert.equal(services[0].seen.verified + services[1].seen.verified, 5)
     })
 
     it('a key that cannot be counted is 400, whether its function is async or not', async (test) => {

@@ -16,9 +16,11 @@ import {
   Rate,
   Rates,
   type Reason,
+  RedisStore,
   type Reservation,
   Rule,
   type Stats,
+  type StoreEvent,
   StrikeRule,
   TokenBucket,
 } from 'doorkeep'
@@ -72,6 +74,25 @@ export async function limiters(): Promise<void> {
   is<typeof denied.code, 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE'>(true)
 }
 
+export async function stores(): Promise<void> {
+  const onEvent = (event: StoreEvent): void => {
+    if (event.type === 'store_down') is<typeof event.why, string>(true)
+  }
+  await using store = new RedisStore('redis://127.0.0.1/0', {
+    prefix: 'shop',
+    timeout: '200ms',
+    clock: 'server',
+    onEvent,
+  })
+  const disposable: AsyncDisposable = store
+  const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', name: 'login', store, onError: 'closed' })
+  is<Promise<Outcome>, ReturnType<typeof strikes.attempt>>(true)
+  const limiter = Limiter.fromConfig({ redis: 'redis://127.0.0.1/0', prefix: 'shop', timeout: 200, onError: 'open' })
+  is<typeof limiter.store, RedisStore | undefined>(true)
+  await store.close()
+  await disposable[Symbol.asyncDispose]()
+}
+
 export function mistakes(limiter: Limiter, rule: Rule): void {
   // @ts-expect-error both are required
   new AttemptLimiter({ threshold: 5 })
@@ -85,6 +106,10 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
   limiter.allowSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
   // @ts-expect-error that is no store
   new Limiter({ store: {} })
+  // @ts-expect-error the URL is required
+  new RedisStore()
+  // @ts-expect-error there is no such mode
+  new RedisStore('redis://127.0.0.1/0', { onError: 'deny' })
   // @ts-expect-error a decision is read, not written
   limiter.allowSync(rule.key('a')).remaining = 5
 }
