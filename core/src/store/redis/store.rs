@@ -163,7 +163,7 @@ impl Store {
         let answer = self.send(&live, source, request).await;
         let outcome = answer.and_then(|value| {
             read(value).ok_or_else(|| {
-                live.slot.drop_up_to(u64::MAX);
+                live.slot.drop_old_up_to(u64::MAX);
                 Trouble::nonsense()
             })
         });
