@@ -80,7 +80,7 @@ function acts.g(key, act, raw)
   if #raw ~= 1 + 28 * rates or raw:byte(1) ~= 1 then
     return 0
   end
-  local given, stands, parts = 0, now, { '\1' }
+  local given, is_empty, stands, parts = 0, true, now, { '\1' }
   for rate = 1, rates do
     local q, cost, cost_part, taken_at, before, before_part, charge_born, charge_serial =
       unpack_at('>ddddddc8c8', act, 10 + 64 * (rate - 1))
@@ -106,12 +106,14 @@ function acts.g(key, act, raw)
       end
     end
     parts[rate + 1] = pack('>dI4c8c8', whole, part, born, serial)
+    is_empty = is_empty and whole == 0 and part == 0
     stands = math.max(stands, part > 0 and whole + 1 or whole)
   end
   if given == 0 then
     return 0
   end
-  if stands <= now then
+  -- A window that is merely past stands again when the clock steps back; one that was given back does not.
+  if is_empty then
     redis.call('DEL', key)
   else
     write(key, table.concat(parts), stands)
