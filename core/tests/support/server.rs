@@ -114,6 +114,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_file(env::temp_dir().join(format!("doorkeep-{}.rdb", self.port)));
     }
 }
 
@@ -125,7 +126,11 @@ pub(crate) fn free_port() -> u16 {
 fn spawn(engine: Engine, port: u16, arguments: &[String]) -> Child {
     Command::new(engine.binary())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(["--enable-debug-command", "yes"])
+        // Replication writes snapshots.
+        .arg("--dir")
+        .arg(env::temp_dir())
+        .args(["--dbfilename", &format!("doorkeep-{port}.rdb")])
+        .args(["--enable-debug-command", "yes", "--enable-protected-configs", "yes"])
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
