@@ -31,8 +31,9 @@ export interface RedisStoreOptions {
   /** Whose time decides: the server's, so that processes cannot disagree, or this process's. By default `server`. */
   readonly clock?: 'server' | 'client' | undefined
   /**
-   * Told what happened, with the answers of the call that met it. An error that it throws is uncaught, as in a listener.
-   * Without it, `store_down`, `store_refused` and `store_evicts` are warnings of the process.
+   * Told what happened, when the next answers of the store come back: the end of an outage is told with the first call
+   * after it. An error that it throws is uncaught, as in any listener. Without it, `store_down`, `store_refused` and
+   * `store_evicts` are warnings of the process.
    */
   readonly onEvent?: ((event: StoreEvent) => void) | undefined
 }
@@ -50,8 +51,8 @@ let deliver: (store: RedisStore) => void
 /**
  * A Redis or Valkey server that keeps the counts of limiters, one budget for many processes and for every language.
  *
- * It connects at first use, over one connection, and fails no constructor and no call when the server is dead: `onError`
- * says what is answered then, each call within `timeout`. An idle store keeps no process alive; a call that waits for its
+ * It connects at first use, over one connection, and a dead server fails neither the constructor nor a call: `onError`
+ * says what is answered then, within `timeout`. An idle store keeps no process alive; a call that waits for its
  * answer does. Stores and limiters belong to the thread that made them.
  *
  * @example

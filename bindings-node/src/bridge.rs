@@ -18,6 +18,7 @@ use doorkeep::redis::runtime;
 use napi::sys;
 
 use crate::call::{self, Answer, Call, UNDEFINED, check};
+use crate::decision::as_number;
 use crate::failure::Failure;
 use crate::realm::Realm;
 use crate::slots::Place;
@@ -118,13 +119,12 @@ pub(crate) fn open(call: &Call<'_, ()>) -> Answer {
 /// `()`: how many answers have come; `next` gives them.
 pub(crate) fn take(call: &Call<'_, ()>) -> Answer {
     let bridge = &call.realm.bridge;
-    let letters = std::mem::take(&mut *lock(&bridge.mail.letters));
+    let mut letters = std::mem::take(&mut *lock(&bridge.mail.letters));
     let mut taken = bridge.taken.borrow_mut();
     // None is left unless JavaScript broke off in the middle of a list.
-    let all: Vec<_> = taken.by_ref().chain(letters).collect();
-    let count = crate::decision::as_number(all.len());
-    *taken = all.into_iter();
-    call::number(call.env, count)
+    letters.splice(0..0, taken.by_ref());
+    *taken = letters.into_iter();
+    call::number(call.env, as_number(taken.len()))
 }
 
 /// `()`: the next answer, as the function would have given it that asked, and its ticket in the slots.

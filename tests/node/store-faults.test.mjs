@@ -170,6 +170,28 @@ it('F11 a server that becomes a replica heals when it is promoted, without a res
   await until(async () => (await inTime(() => limiter.decide('bob'))).allowed)
 })
 
+it('F27 a reply that came while the loop was blocked is used, and the breaker stays shut', async (test) => {
+  const server = await startServer(test)
+  const { store, events } = openStore(test, server.url)
+  const limiter = new Limiter({ store })
+  const answers = many(20, () => limiter.allow(new Rule('login', '1000/1h').key('ann')))
+  for (const start = performance.now(); performance.now() - start < 1000; );
+  assert.ok((await answers).every(({ degraded }) => !degraded))
+  assert.deepEqual(events, [])
+})
+
+it('calls in flight when their store is closed are answered in time', async (test) => {
+  const server = await startServer(test)
+  const { store } = openStore(test, server.url, { onError: 'closed' })
+  const limiter = new Limiter({ store })
+  const rule = new Rule('login', '1000/1h')
+  await limiter.allow(rule.key('ann'))
+  const answers = many(100, () => inTime(() => limiter.allow(rule.key('ann'))))
+  await store.close()
+  for (const { allowed, reason } of await answers) assert.ok(allowed || reason === 'unavailable')
+  assert.equal((await atOnce(() => limiter.allow(rule.key('ann')))).reason, 'unavailable')
+})
+
 it('F29 an attempt whose reply is lost is counted once', async (test) => {
   const server = await startServer(test)
   const proxy = await startProxy(test, server.port)
