@@ -3,6 +3,10 @@
 //! Pure. Invariant: no message carries a key, a value, or a credential; server details are left out,
 //! since they may echo what was sent.
 
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why a call was not answered.
@@ -46,9 +50,28 @@ impl Trouble {
     }
 }
 
-/// The server's error code, or the kind of the failure.
+/// The server's error code, or what the connection met.
 fn word_for(error: &RedisError) -> String {
-    error.code().unwrap_or_else(|| error.category()).to_owned()
+    if let Some(code) = error.code() {
+        return code.to_owned();
+    }
+    // The library keeps what it met behind a shared pointer, and shows that.
+    let met = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let met = met.and_then(|met| met.downcast_ref::<io::Error>());
+    met.map_or_else(|| error.category().to_owned(), word_for_io)
+}
+
+fn word_for_io(error: &io::Error) -> String {
+    let inner = error.get_ref();
+    // TLS speaks of certificates and hosts, never of what was sent.
+    if let Some(tls) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return tls.to_string();
+    }
+    // The resolver's errors have no kind of their own.
+    if inner.is_some_and(|inner| inner.to_string().starts_with("failed to lookup address")) {
+        return "the name does not resolve".to_owned();
+    }
+    error.kind().to_string()
 }
 
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
