@@ -40,7 +40,8 @@ def doorkeep(url: str, shape: str) -> Call:
 
 def peer(url: str, shape: str) -> Call:
     told = SHAPES[shape]
-    storage = RedisStorage(f"async+{url}", implementation="redispy")
+    # One connection for each call in flight, of which its pool would refuse more than 100.
+    storage = RedisStorage(f"async+{url}", implementation="redispy", max_connections=1024)
     hit, item = FixedWindowRateLimiter(storage).hit, limits.parse("60000000/day")
     keys = [f"user-{i}" for i in range(told["keys"])]
     return lambda turn: hit(item, keys[turn % len(keys)])
