@@ -16,6 +16,7 @@ mod matrix;
 mod proxy;
 mod replies;
 mod rows;
+mod scenarios;
 #[path = "../support/server.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod server;

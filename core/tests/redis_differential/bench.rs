@@ -7,6 +7,7 @@ use doorkeep::{OnError, Timestamp};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
+use crate::lua54::Lua54;
 use crate::server::{Engine, Server};
 
 /// Names and remaining times of all keys, in one trip.
@@ -15,19 +16,27 @@ const ENDS: &str = "local ends = {} for i, key in ipairs(redis.call('KEYS', '*')
 /// With an explicit `now` a key lives at least that long.
 const LEAST_TTL_MS: u64 = 600_001;
 
+/// Where the scripts run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    On(Engine),
+    Lua54,
+}
+
 pub(crate) struct Bench {
     pub(crate) store: RedisStore,
     witness: std::cell::RefCell<redis::Connection>,
-    _server: Server,
+    _server: Option<Server>,
 }
 
 impl Bench {
-    fn new(engine: Engine) -> Self {
-        let server = Server::start(engine);
+    fn new(place: Place) -> Self {
+        let server = if let Place::On(engine) = place { Some(Server::start(engine)) } else { None };
+        let url = server.as_ref().map_or_else(|| Lua54::start().url(), Server::url);
         let options =
             StoreOptions { on_error: OnError::Closed, timeout: Duration::from_secs(5), ..StoreOptions::default() };
-        let store = RedisStore::new(&server.url(), options).unwrap();
-        let witness = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+        let store = RedisStore::new(&url, options).unwrap();
+        let witness = redis::Client::open(url).unwrap().get_connection().unwrap();
         Self { store, witness: witness.into(), _server: server }
     }
 
@@ -52,12 +61,12 @@ impl Bench {
 
 /// Runs a property on a server of its own, always with the same cases.
 pub(crate) fn holds<S: Strategy>(
-    engine: Engine,
+    place: Place,
     cases: u32,
     traces: S,
     test: impl Fn(&Bench, S::Value) -> Result<(), TestCaseError>,
 ) {
-    let bench = Bench::new(engine);
+    let bench = Bench::new(place);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     if let Err(failure) = runner.run(&traces, |trace| {
@@ -67,6 +76,27 @@ pub(crate) fn holds<S: Strategy>(
         panic!("{failure}");
     }
 }
+
+/// The same property in every place, a test each.
+macro_rules! everywhere {
+    ($property:ident, $redis:ident, $valkey:ident, $lua54:ident) => {
+        #[test]
+        fn $redis() {
+            $property(crate::bench::Place::On(crate::server::Engine::Redis));
+        }
+
+        #[test]
+        fn $valkey() {
+            $property(crate::bench::Place::On(crate::server::Engine::Valkey));
+        }
+
+        #[test]
+        fn $lua54() {
+            $property(crate::bench::Place::Lua54);
+        }
+    };
+}
+pub(crate) use everywhere;
 
 pub(crate) fn wait<T>(call: impl Future<Output = T>) -> T {
     runtime::block_on(call)

@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
 
-use crate::bench::{Bench, alike, at, holds, wait};
-use crate::server::Engine;
+use crate::bench::{Bench, Place, alike, at, everywhere, holds, wait};
 use crate::traces::{Clock, Policy, Tick, cost, policy, tick};
 
 const ROOMY: usize = 100_000;
@@ -116,17 +115,14 @@ fn replay(bench: &Bench, policies: &[Policy], steps: &[(Tick, Call)]) -> Result<
     Ok(())
 }
 
-fn a_limiter_over(engine: Engine) {
+fn a_limiter(place: Place) {
     let traces = (prop::collection::vec(policy(), 1..4), prop::collection::vec((tick(), call()), 1..60));
-    holds(engine, 800, traces, |bench, (policies, steps)| replay(bench, &policies, &steps));
+    holds(place, 800, traces, |bench, (policies, steps)| replay(bench, &policies, &steps));
 }
 
-#[test]
-fn a_limiter_over_redis_answers_as_in_memory() {
-    a_limiter_over(Engine::Redis);
-}
-
-#[test]
-fn a_limiter_over_valkey_answers_as_in_memory() {
-    a_limiter_over(Engine::Valkey);
-}
+everywhere!(
+    a_limiter,
+    a_limiter_over_redis_answers_as_in_memory,
+    a_limiter_over_valkey_answers_as_in_memory,
+    a_limiter_under_lua_5_4_answers_as_in_memory
+);

@@ -8,8 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
 
-use crate::bench::{Bench, alike, at, holds, wait};
-use crate::server::Engine;
+use crate::bench::{Bench, Place, alike, at, everywhere, holds, wait};
 use crate::traces::{Clock, Tick, count, period, tick};
 
 const ROOMY: usize = 100_000;
@@ -60,9 +59,9 @@ fn steps(
     Ok(())
 }
 
-fn strikes_over(engine: Engine) {
+fn strikes(place: Place) {
     let traces = (1..5_u32, period(), prop::collection::vec((tick(), strike_call()), 1..60));
-    holds(engine, 500, traces, |bench, (threshold, window, calls)| {
+    holds(place, 500, traces, |bench, (threshold, window, calls)| {
         let strikes = Strikes { threshold, lockout_window: Duration::from_micros(window), max_tracked_keys: ROOMY };
         let here = AttemptLimiter::new(strikes).unwrap().named("same").unwrap();
         let there = shared::AttemptLimiter::new(&bench.store, "same", strikes, None).unwrap();
@@ -106,9 +105,9 @@ fn strikes_over(engine: Engine) {
     });
 }
 
-fn a_token_bucket_over(engine: Engine) {
+fn a_token_bucket(place: Place) {
     let traces = (count(), period(), prop::collection::vec((tick(), take_call()), 1..60));
-    holds(engine, 250, traces, |bench, (rate, window, calls)| {
+    holds(place, 250, traces, |bench, (rate, window, calls)| {
         let length = Duration::from_micros(window);
         let here = TokenBucket::new(rate, length, ROOMY).unwrap().named("same").unwrap();
         let there = shared::TokenBucket::new(&bench.store, "same", (rate, length, ROOMY), None).unwrap();
@@ -127,9 +126,9 @@ fn a_token_bucket_over(engine: Engine) {
     });
 }
 
-fn a_fixed_window_over(engine: Engine) {
+fn a_fixed_window(place: Place) {
     let traces = (count(), period(), prop::collection::vec((tick(), take_call()), 1..60));
-    holds(engine, 250, traces, |bench, (limit, window, calls)| {
+    holds(place, 250, traces, |bench, (limit, window, calls)| {
         let length = Duration::from_micros(window);
         let here = FixedWindow::new(limit, length, ROOMY).unwrap().named("same").unwrap();
         let there = shared::FixedWindow::new(&bench.store, "same", (limit, length, ROOMY), None).unwrap();
@@ -148,32 +147,21 @@ fn a_fixed_window_over(engine: Engine) {
     });
 }
 
-#[test]
-fn strikes_over_redis_answer_as_in_memory() {
-    strikes_over(Engine::Redis);
-}
-
-#[test]
-fn strikes_over_valkey_answer_as_in_memory() {
-    strikes_over(Engine::Valkey);
-}
-
-#[test]
-fn a_token_bucket_over_redis_answers_as_in_memory() {
-    a_token_bucket_over(Engine::Redis);
-}
-
-#[test]
-fn a_token_bucket_over_valkey_answers_as_in_memory() {
-    a_token_bucket_over(Engine::Valkey);
-}
-
-#[test]
-fn a_fixed_window_over_redis_answers_as_in_memory() {
-    a_fixed_window_over(Engine::Redis);
-}
-
-#[test]
-fn a_fixed_window_over_valkey_answers_as_in_memory() {
-    a_fixed_window_over(Engine::Valkey);
-}
+everywhere!(
+    strikes,
+    strikes_over_redis_answer_as_in_memory,
+    strikes_over_valkey_answer_as_in_memory,
+    strikes_under_lua_5_4_answer_as_in_memory
+);
+everywhere!(
+    a_token_bucket,
+    a_token_bucket_over_redis_answers_as_in_memory,
+    a_token_bucket_over_valkey_answers_as_in_memory,
+    a_token_bucket_under_lua_5_4_answers_as_in_memory
+);
+everywhere!(
+    a_fixed_window,
+    a_fixed_window_over_redis_answers_as_in_memory,
+    a_fixed_window_over_valkey_answers_as_in_memory,
+    a_fixed_window_under_lua_5_4_answers_as_in_memory
+);
