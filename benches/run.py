@@ -63,7 +63,7 @@ def main(wanted: list[str]) -> int:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} at the start, {seconds:.0f} s, "
         f"Python {platform.python_version()}, Node {node}.",
-        "Ratios are medians over the rounds of one run (Rust: of the best rounds); the last column wanders with the machine.",
+        "Ratios are medians over the rounds of one run (Rust: of the best rounds). The last column wanders.",
         sep="\n",
     )
     for complaint in failed:
