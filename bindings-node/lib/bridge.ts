@@ -19,12 +19,15 @@ interface Waiting {
 }
 
 const waiting = new Map<number, Waiting>()
+/** Whose answers are in the batch at hand. */
+const answering = new Set<RedisStore>()
 let deliver: (store: RedisStore) => void
 
 /** Lets answers come back. `delivery` is called for each store that answered, after a batch. */
 export function open(delivery: (store: RedisStore) => void): void {
   deliver = delivery
-  sound(native.openBridge(receive))
+  // What tools that look for open handles ask.
+  sound(native.openBridge(receive, { hasRef: () => waiting.size > 0 }))
 }
 
 /** What `read` makes of the answer of a native function: at once, or a promise of it when it comes from a store. */
@@ -45,19 +48,19 @@ export function inMemory(store: RedisStore | undefined): void {
 }
 
 function receive(): void {
-  const stores = new Set<RedisStore>()
   for (let left = sound(native.takeAnswers()); left > 0; left -= 1) {
     const answer = native.nextAnswer()
     const ticket = numbers[Place.Ticket]
     const call = waiting.get(ticket)
     if (call === undefined) continue
     waiting.delete(ticket)
-    stores.add(call.store)
+    answering.add(call.store)
     try {
       call.resolve(call.read(sound(answer) as Handle))
     } catch (error) {
       call.reject(error)
     }
   }
-  for (const store of stores) deliver(store)
+  for (const store of answering) deliver(store)
+  answering.clear()
 }

@@ -85,8 +85,14 @@ export interface NativeRate {
   readonly periodMicros: number
 }
 
-interface Native {
+/** What the module exports. Test runners hand the same exports to every copy of the package that they load. */
+interface Exports {
   readonly version: string
+  /** Functions and memory for one copy of the package. */
+  open(): Native
+}
+
+interface Native {
   readonly memory: ArrayBuffer
   attemptLimiter(
     threshold: Given,
@@ -101,7 +107,7 @@ interface Native {
   store(url: Given, prefix: Given, timeout: Given, onError: Given, clock: Given): Handle | Failed
   storeClose(store: Handle): Done
   storeEvents(store: Handle): readonly StoreEvent[] | undefined | Failed
-  openBridge(receive: () => void): Done
+  openBridge(receive: () => void, resource: object): Done
   takeAnswers(): number | Failed
   nextAnswer(): unknown
   rule(name: Given, rates: Given, ipv6Prefix: Given, secret: Given, by: readonly Given[]): NativeRule | Failed
@@ -134,11 +140,11 @@ interface Native {
   unknownOption(name: string): Failed
 }
 
-function load(): Native {
+function load(): Exports {
   const causes: unknown[] = []
   for (const platform of platforms()) {
     try {
-      return require(`./doorkeep.${platform}.node`) as Native
+      return require(`./doorkeep.${platform}.node`) as Exports
     } catch (cause) {
       causes.push(cause)
     }
@@ -165,7 +171,7 @@ function loadMatching(): Native {
       `doorkeep ${version} found the native module of version ${loaded.version}: install the package again, or build it`,
     )
   }
-  return loaded
+  return loaded.open()
 }
 
 export const native: Native = loadMatching()

@@ -1,6 +1,6 @@
 //! The way back from a store: calls run on the core's runtime, and their answers return to the loop in batches.
 //!
-//! Knows no limiter. One bridge per loading of the module, which the first store opens. An answer that comes to an empty
+//! Knows no limiter. One bridge per copy of the package, which its first store opens. An answer that comes to an empty
 //! list wakes the loop, and one wake takes the whole list: a `napi` async function would wake it once per call, at twice
 //! the loop's time. Invariants: a thread of the runtime does nothing with the engine but wake it, under the lock that
 //! the end of the environment takes first; every call that was sent is answered once, also when its task panics or is
@@ -28,7 +28,7 @@ pub(crate) type Give<T> = fn(sys::napi_env, &Realm, T) -> Answer;
 
 type Letter = Box<dyn FnOnce(sys::napi_env, &Realm) -> Answer + Send>;
 
-/// The side of the bridge that belongs to one environment.
+/// The side of the bridge that belongs to the thread of its environment.
 #[derive(Default)]
 pub(crate) struct Bridge {
     mail: Arc<Mail>,
@@ -83,7 +83,8 @@ impl<S> Call<'_, S> {
     }
 }
 
-/// `(function)`: opens the bridge, which calls the function on the loop whenever answers have come.
+/// `(function, resource)`: opens the bridge, which calls the function on the loop whenever answers have come. The
+/// resource stands for it in `async_hooks`.
 pub(crate) fn open(call: &Call<'_, ()>) -> Answer {
     let mail = &call.realm.bridge.mail;
     let mut bell = mail.bell();
@@ -98,7 +99,7 @@ pub(crate) fn open(call: &Call<'_, ()>) -> Answer {
         sys::napi_create_threadsafe_function(
             call.env,
             call.arguments[0],
-            ptr::null_mut(),
+            call.arguments[1],
             name,
             0,
             1,

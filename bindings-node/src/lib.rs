@@ -4,7 +4,7 @@
 //! value: every number is judged by `doorkeep::input`. Invariant: no panic leaves a function, and a failure is a value.
 //!
 //! `call` is the only way in, `bridge` the way back of answers that come later, `slots` the memory through which numbers
-//! go both ways, `realm` what one loading of the module owns. The other files are named after the public type that they
+//! go both ways, `realm` what one copy of the package owns. The other files are named after the public type that they
 //! carry.
 
 mod attempt;
@@ -31,24 +31,35 @@ mod value;
 
 use std::rc::Rc;
 
-use napi::bindgen_prelude::{Env, JsObjectValue, JsValue, Object};
+use napi::bindgen_prelude::{Env, FromNapiValue, JsObjectValue, Object};
 use napi_derive::napi;
 
 use methods::Methods;
 use realm::Realm;
 
-/// Fills the exports of one loading of the module: once per process, worker thread or module cache.
+/// Fills the exports of the module, which the engine keeps once per process or worker thread.
+///
+/// `open` gives the functions, over a realm of its own: a runner that loads the package anew for each test, such as
+/// jest, is handed the module that it had before, and two copies of the package must not take each other's answers.
 #[napi(module_exports)]
 #[allow(unreachable_pub, reason = "the macro registers the function from outside of the crate's own modules")]
 pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
     exports.set_named_property("version", env!("CARGO_PKG_VERSION"))?;
+    let open = env.create_function_from_closure::<(), _, _>("open", |context| {
+        let env = context.env.raw();
+        let opened = open(env).map_err(|failure| napi::Error::from_reason(failure.to_string()))?;
+        // SAFETY: `open` made it in this environment.
+        unsafe { Object::from_napi_value(env, opened) }
+    })?;
+    exports.set_named_property("open", open)
+}
 
-    let (realm, memory) = Realm::new(env.raw()).map_err(refused)?;
-    let realm = Rc::new(realm);
+/// The functions of one copy of the package.
+fn open(env: napi::sys::napi_env) -> call::Answer {
+    let (realm, memory) = Realm::new(env)?;
     let nothing = Rc::new(());
-    let mut methods = Methods::onto(env.raw(), exports.raw(), realm);
-    methods.value(c"memory", memory).map_err(refused)?;
-
+    let mut methods = Methods::new(env, &Rc::new(realm))?;
+    methods.value(c"memory", memory)?;
     for (name, body) in [
         (c"attemptLimiter", attempt_limiter::create as call::Body<()>),
         (c"limiter", limiter::create),
@@ -77,11 +88,7 @@ pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
         (c"takeAnswers", bridge::take),
         (c"nextAnswer", bridge::next),
     ] {
-        methods.method(name, body, &nothing).map_err(refused)?;
+        methods.method(name, body, &nothing)?;
     }
-    Ok(())
-}
-
-fn refused(failure: failure::Failure) -> napi::Error {
-    napi::Error::from_reason(failure.to_string())
+    methods.with(&nothing, [])
 }

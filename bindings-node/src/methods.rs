@@ -19,12 +19,7 @@ pub(crate) struct Methods {
 impl Methods {
     /// Starts a new object.
     pub(crate) fn new(env: sys::napi_env, realm: &Rc<Realm>) -> Result<Self, Failure> {
-        Ok(Self::onto(env, call::object(env)?, Rc::clone(realm)))
-    }
-
-    /// Goes on with an object that exists.
-    pub(crate) fn onto(env: sys::napi_env, object: sys::napi_value, realm: Rc<Realm>) -> Self {
-        Self { env, object, realm }
+        Ok(Self { env, object: call::object(env)?, realm: Rc::clone(realm) })
     }
 
     /// Adds a function over `state`.

@@ -1,4 +1,4 @@
-//! What one loading of the module owns: its slots, its rules and its way back from stores. Never shared between threads.
+//! What one copy of the package owns: its slots, its rules and its way back from stores. Never shared between threads.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::bridge::Bridge;
 use crate::failure::Failure;
 use crate::slots::Slots;
 
-/// The state of one environment.
+/// The state of one copy of the package in one environment.
 pub(crate) struct Realm {
     pub(crate) slots: Slots,
     pub(crate) bridge: Bridge,

@@ -1,4 +1,4 @@
-//! The memory through which numbers cross in both directions: one ArrayBuffer per loading of the module.
+//! The memory through which numbers cross in both directions: one ArrayBuffer per copy of the package.
 //!
 //! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The places are the
 //! same as in `../lib/slots.ts`. Invariant: plain reads and writes through a raw pointer, never a reference, since

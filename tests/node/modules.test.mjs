@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { it } from 'node:test'
 import * as esm from 'doorkeep'
 import * as adapter from 'doorkeep/express'
+import { startServer } from './support/redis.mjs'
 
 const require = createRequire(import.meta.url)
 
@@ -49,17 +50,37 @@ it('outcomes are numbers, so that a denial is falsy', () => {
   assert.deepEqual({ ...esm.Outcome }, { Denied: 0, Allowed: 1, AllowedLastAttempt: 2 })
 })
 
-it('a fresh copy of the modules works beside the first, as under test runners that reset them', () => {
-  const cjs = require('doorkeep')
-  for (const path of Object.keys(require.cache)) if (path.includes('bindings-node')) delete require.cache[path]
-  const fresh = require('doorkeep')
-  assert.notEqual(fresh.Limiter, cjs.Limiter)
-  for (const { Limiter, Rule } of [cjs, fresh]) {
-    const limiter = new Limiter()
-    const rule = new Rule('login', '1/1h')
-    assert.deepEqual(
-      [1, 2].map(() => limiter.allowSync(rule.key('a')).allowed),
-      [true, false],
-    )
+/** A copy of the package beside the first, as under test runners; jest keeps the native module, others load it anew. */
+function freshCopy({ keepsNative }) {
+  for (const path of Object.keys(require.cache)) {
+    const isNative = path.endsWith('.node')
+    if (path.includes('bindings-node') && !(isNative && keepsNative)) delete require.cache[path]
   }
-})
+  return require('doorkeep')
+}
+
+for (const keepsNative of [false, true]) {
+  it(`copies of the modules work beside each other, the native one ${keepsNative ? 'shared' : 'loaded anew'}`, async (test) => {
+    const copies = [require('doorkeep'), freshCopy({ keepsNative })]
+    assert.notEqual(copies[0].Limiter, copies[1].Limiter)
+    const server = await startServer(test)
+    const pending = []
+    for (const [index, { Limiter, RedisStore, Rule }] of copies.entries()) {
+      const limiter = new Limiter()
+      // The same name, but another rule.
+      const rule = new Rule('login', `1/${index + 1}h`)
+      assert.deepEqual(
+        [1, 2].map(() => limiter.allowSync(rule.key('a')).rule),
+        [null, 'login'],
+      )
+      const there = new Limiter({ store: new RedisStore(server.url, { timeout: '5s' }) })
+      for (let n = 0; n < 10; n += 1) pending.push(there.allow(rule.key('a')))
+    }
+    const decisions = await Promise.all(pending)
+    for (const copy of [decisions.slice(0, 10), decisions.slice(10)]) {
+      assert.equal(copy.filter(({ allowed }) => allowed).length, 1)
+      assert.ok(copy.every(({ allowed, degraded, rule }) => !degraded && rule === (allowed ? null : 'login')))
+    }
+    await assert.rejects(new copies[1].Limiter().allow([]), copies[1].ConfigError)
+  })
+}
