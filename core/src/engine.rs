@@ -119,7 +119,7 @@ struct Run<'a, 't, 'm> {
 impl<'a> Run<'a, '_, '_> {
     /// Tests every check, in call order, and writes nothing.
     fn test(&mut self, memory: &Memory, keys: &[&Key], rules: &Found<'a>) {
-        let Call { id, cost, now, .. } = self.call;
+        let Call { cost, now, .. } = self.call;
         // At most 16 keys, so their places fit a byte.
         for ((at, key), known) in (0_u8..).zip(keys).zip(rules) {
             let (rule, digest) = (known.rule.shared_name(), key.digest());
@@ -135,7 +135,8 @@ impl<'a> Run<'a, '_, '_> {
                     let table = self.tables.strikes_at(known.position);
                     let strikes = self.tables.strikes(table);
                     let slot = strikes.find(&digest);
-                    let verdict = strikes.test(slot, id, now);
+                    // In memory no reply is lost, so no attempt comes twice.
+                    let verdict = strikes.test(slot, None, now);
                     self.checks.push(Check::Strikes { rule, key: at, table, slot, verdict });
                 }
             }
@@ -208,20 +209,14 @@ impl<'a> Run<'a, '_, '_> {
                     self.summary.left(gcra.remaining(after, now), after.reset_after(now));
                     (*key, From::Window { group: window.group, charge })
                 }
-                Check::Strikes { rule, key, table, slot, verdict } => {
+                Check::Strikes { rule, key, table, slot, .. } => {
                     let strikes = self.tables.strikes(*table);
                     let digest = keys[usize::from(*key)].digest();
-                    let (slot, engages) = match verdict {
-                        Verdict::Repeated { engager } => (*slot, *engager),
-                        _ => {
-                            let (slot, outcome) = strikes.commit(*slot, digest, id, now);
-                            (Some(slot), outcome == Outcome::AllowedLast)
-                        }
-                    };
-                    if engages {
+                    let (slot, outcome) = strikes.commit(*slot, digest, id, now);
+                    if outcome == Outcome::AllowedLast {
                         self.summary.engaged(rule);
                     }
-                    let (remaining, reset_after) = strikes.left(slot, now);
+                    let (remaining, reset_after) = strikes.left(Some(slot), now);
                     self.summary.left(remaining, reset_after);
                     (*key, From::Strikes { id })
                 }

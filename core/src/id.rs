@@ -10,17 +10,34 @@ pub(crate) struct AttemptId(pub(crate) u64);
 
 #[cfg(feature = "redis")]
 impl AttemptId {
-    /// An id that no other process has: drawn from the operating system, so that a fork cannot repeat it.
-    pub(crate) fn random() -> Self {
-        Self(secret_words()[0])
-    }
-
     pub(crate) fn to_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }
 
     pub(crate) fn from_slice(bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    }
+}
+
+/// Makes ids that no other process has, without a system call for each: a keyed hash of a count.
+///
+/// One for each process: a forked child that went on with its parent's would repeat its ids, and an
+/// attempt with a known id is not counted.
+#[cfg(feature = "redis")]
+pub(crate) struct ProcessIds {
+    hash: siphasher::sip::SipHasher13,
+    count: AtomicU64,
+}
+
+#[cfg(feature = "redis")]
+impl ProcessIds {
+    pub(crate) fn new() -> Self {
+        let [a, b] = secret_words();
+        Self { hash: siphasher::sip::SipHasher13::new_with_keys(a, b), count: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn next(&self) -> AttemptId {
+        AttemptId(self.hash.hash(&self.count.fetch_add(1, Ordering::Relaxed).to_le_bytes()))
     }
 }
 

@@ -107,11 +107,9 @@ impl AttemptLimiter {
     /// The key is empty: an empty key is an error, not a shared bucket.
     pub fn try_attempt(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Outcome, Error> {
         let key = self.digest(key.as_ref())?;
-        let mut table = self.table.lock();
-        let id = table.next_id();
-        let answer = self.step(&mut table, key, id, now).0;
+        let answer = self.step(&mut self.table.lock(), key, None, now).0;
         Ok(match answer {
-            Answer::Admitted(outcome) => outcome,
+            Answer::Admitted(outcome, _) => outcome,
             Answer::Denied(..) => Outcome::Denied,
         })
     }
@@ -131,8 +129,7 @@ impl AttemptLimiter {
     pub fn try_reserve(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<(Decision, Reservation), Error> {
         let key = self.digest(key.as_ref())?;
         let (decision, id) = self.decide_as(key, None, now);
-        let reservation = Reservation(decision.allowed().then_some((key, id)));
-        Ok((decision, reservation))
+        Ok((decision, Reservation(id.map(|id| (key, id)))))
     }
 
     /// Makes the attempt behind a reservation again, as after a lost reply: it is not counted twice.
@@ -167,9 +164,9 @@ impl AttemptLimiter {
     /// The key is empty.
     pub fn retry_after(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Option<Duration>, Error> {
         let key = self.digest(key.as_ref())?;
-        let mut table = self.table.lock();
-        let (slot, id) = (table.find(&key), table.next_id());
-        Ok(denial(&table, slot, table.test(slot, id, now), now).map(|(_, wait)| Duration::from_micros(wait)))
+        let table = self.table.lock();
+        let slot = table.find(&key);
+        Ok(denial(&table, slot, table.test(slot, None, now), now).map(|(_, wait)| Duration::from_micros(wait)))
     }
 
     /// Forgets a key, its lockout included. Always true: memory does not fail.
@@ -227,48 +224,63 @@ impl AttemptLimiter {
         Ok(self.digests.of(key))
     }
 
-    /// Decides an attempt, a repeated one under its own id.
-    fn decide_as(&self, key: Digest, repeated: Option<AttemptId>, now: Timestamp) -> (Decision, AttemptId) {
+    /// Decides an attempt that may have been made before, and tells under which id an admitted one counts.
+    fn decide_as(&self, key: Digest, repeats: Option<AttemptId>, now: Timestamp) -> (Decision, Option<AttemptId>) {
         let mut table = self.table.lock();
-        let id = repeated.unwrap_or_else(|| table.next_id());
-        let (answer, slot) = self.step(&mut table, key, id, now);
+        let (answer, slot) = self.step(&mut table, key, repeats, now);
         let mut summary = Summary::new();
-        let (remaining, reset_after) = table.left(slot, now);
+        let (mut remaining, reset_after) = table.left(slot, now);
+        let mut admitted = None;
         match answer {
-            Answer::Admitted(Outcome::AllowedLast) => summary.engaged(&self.name),
-            Answer::Admitted(_) => {}
-            Answer::Denied(reason, wait) => summary.deny(&self.name, reason, Wait::Micros(wait)),
+            Answer::Admitted(outcome, id) => {
+                admitted = Some(id);
+                if outcome == Outcome::AllowedLast {
+                    summary.engaged(&self.name);
+                }
+            }
+            Answer::Denied(reason, wait) => {
+                summary.deny(&self.name, reason, Wait::Micros(wait));
+                if reason == Reason::Saturated {
+                    // A key that finds no room has nothing left, though it has no strikes either.
+                    remaining = 0;
+                }
+            }
         }
-        // A key that finds no room has nothing left, though it has no strikes either.
-        let saturated = matches!(answer, Answer::Denied(Reason::Saturated, _));
-        summary.left(if saturated { 0 } else { remaining }, reset_after);
-        (summary.into_decision(), id)
+        summary.left(remaining, reset_after);
+        (summary.into_decision(), admitted)
     }
 
     /// The one step: tests and, if nothing denies, counts.
-    fn step(&self, table: &mut StrikeTable, key: Digest, id: AttemptId, now: Timestamp) -> (Answer, Option<Slot>) {
+    fn step(
+        &self,
+        table: &mut StrikeTable,
+        key: Digest,
+        repeats: Option<AttemptId>,
+        now: Timestamp,
+    ) -> (Answer, Option<Slot>) {
         let slot = table.find(&key);
-        let verdict = table.test(slot, id, now);
+        let verdict = table.test(slot, repeats, now);
         if let Some((reason, wait)) = denial(table, slot, verdict, now) {
             table.heal(slot, now);
             self.counters.denied_under_lock(reason);
             return (Answer::Denied(reason, wait), slot);
         }
         self.counters.allowed_under_lock();
+        let id = repeats.unwrap_or_else(|| table.next_id());
         if let Verdict::Repeated { engager } = verdict {
             let outcome = if engager { Outcome::AllowedLast } else { Outcome::Allowed };
-            return (Answer::Admitted(outcome), slot);
+            return (Answer::Admitted(outcome, id), slot);
         }
         if slot.is_none() {
             table.make_room(1, &[], now);
         }
         let (slot, outcome) = table.commit(slot, key, id, now);
-        (Answer::Admitted(outcome), Some(slot))
+        (Answer::Admitted(outcome, id), Some(slot))
     }
 }
 
 enum Answer {
-    Admitted(Outcome),
+    Admitted(Outcome, AttemptId),
     Denied(Reason, u64),
 }
 

@@ -101,11 +101,12 @@ impl Policy {
         }
     }
 
-    /// The test: what an attempt `id` meets on live strikes (none: the key has no state).
-    pub(crate) fn test(&self, strikes: Option<&Strikes>, id: AttemptId, now: Timestamp) -> Verdict {
+    /// The test: what an attempt meets on live strikes (none: the key has no state). `repeats` is the id of
+    /// one that may have been counted before.
+    pub(crate) fn test(&self, strikes: Option<&Strikes>, repeats: Option<AttemptId>, now: Timestamp) -> Verdict {
         let Some(strikes) = strikes else { return Verdict::Counts };
-        if strikes.counted.contains(&id) {
-            return Verdict::Repeated { engager: strikes.engager() == Some(id) };
+        if repeats.is_some_and(|id| strikes.counted.contains(&id)) {
+            return Verdict::Repeated { engager: strikes.engager() == repeats };
         }
         if strikes.is_locked() { Verdict::Locked { wait: self.reset_after(strikes, now) } } else { Verdict::Counts }
     }

@@ -59,7 +59,7 @@ impl Limiter {
     /// # Errors
     /// As for [`crate::Limiter::allow`].
     pub async fn allow(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
-        Ok(self.decide(keys, Call::counting(cost, now)).await?.0)
+        Ok(self.decide(keys, self.0.remote.counting(cost, now)).await?.0)
     }
 
     /// What [`Limiter::allow`] would answer; counts nothing.
@@ -67,7 +67,7 @@ impl Limiter {
     /// # Errors
     /// As for [`crate::Limiter::allow`].
     pub async fn peek(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
-        Ok(self.decide(keys, Call::peeking(cost, now)).await?.0)
+        Ok(self.decide(keys, self.0.remote.peeking(cost, now)).await?.0)
     }
 
     /// Like [`Limiter::allow`]; what was counted can be settled by the outcome of the attempt.
@@ -118,7 +118,7 @@ impl Limiter {
         cost: u32,
         now: Option<Timestamp>,
     ) -> Result<(Decision, Counted), Error> {
-        self.decide(keys, Call::counting(cost, now)).await
+        self.decide(keys, self.0.remote.counting(cost, now)).await
     }
 
     async fn decide(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {

@@ -23,6 +23,7 @@ mod fixed_window;
 mod limiter;
 mod remote;
 pub mod runtime;
+mod single;
 mod store;
 mod token_bucket;
 

@@ -31,17 +31,6 @@ pub(crate) struct Call {
     pub(crate) commit: bool,
 }
 
-impl Call {
-    /// A call that counts, under an id that no other call has. Cost 0 only asks.
-    pub(crate) fn counting(cost: u32, now: Option<Timestamp>) -> Self {
-        Self { id: AttemptId::random(), cost, now, commit: cost > 0 }
-    }
-
-    pub(crate) fn peeking(cost: u32, now: Option<Timestamp>) -> Self {
-        Self { commit: false, ..Self::counting(cost, now) }
-    }
-}
-
 impl Remote {
     pub(crate) fn new(store: &RedisStore, on_error: Option<OnError>) -> Self {
         let on_error = on_error.unwrap_or(store.0.options.on_error);
@@ -55,6 +44,15 @@ impl Remote {
     /// How often the server has come back: local state from before is void.
     pub(crate) fn returns(&self) -> u64 {
         self.store.returns()
+    }
+
+    /// A call that counts, under an id that no other call has. Cost 0 only asks.
+    pub(crate) fn counting(&self, cost: u32, now: Option<Timestamp>) -> Call {
+        Call { id: self.store.next_id(), cost, now, commit: cost > 0 }
+    }
+
+    pub(crate) fn peeking(&self, cost: u32, now: Option<Timestamp>) -> Call {
+        Call { commit: false, ..self.counting(cost, now) }
     }
 
     /// Decides in the store, in one round trip; or says how to answer without it.
@@ -81,7 +79,7 @@ impl Remote {
             return Some(Vec::new());
         }
         let now = self.store.instant(now);
-        let mut request = Request::settle(now, Store::least_ttl(now), AttemptId::random());
+        let mut request = Request::settle(now, Store::least_ttl(now), self.store.next_id());
         for (key, act) in acts {
             request.push(key.clone(), act.argument());
         }

@@ -1,32 +1,26 @@
 //! A token bucket per key, over a store.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::decision::{Decision, Reason};
+use crate::decision::Reason;
 use crate::error::Error;
-use crate::input::{self, OnError};
-use crate::key::Digest;
+use crate::input::OnError;
 use crate::rate::{Rate, Rates};
 use crate::redis::RedisStore;
-use crate::redis::fallback::Fallback;
-use crate::redis::remote::{Call, Remote};
+use crate::redis::single::{Single, Told, digest};
 use crate::rule::Rule;
-use crate::stats::{RuleCounters, Stats};
-use crate::store::redis::{Act, Wire};
+use crate::stats::Stats;
+use crate::store::redis::Wire;
 use crate::time::Timestamp;
 
 /// A [`crate::TokenBucket`] whose buckets many processes share.
 ///
 /// A bucket and a [`Rule`] of one name and policy share a budget.
 pub struct TokenBucket {
-    remote: Remote,
-    wire: Arc<Wire>,
+    single: Single<crate::TokenBucket>,
     rate: u32,
-    local: Fallback<crate::TokenBucket>,
     is_closed: AtomicBool,
-    counters: RuleCounters,
 }
 
 impl TokenBucket {
@@ -40,17 +34,14 @@ impl TokenBucket {
         (rate, window, capacity): (u32, Duration, usize),
         on_error: Option<OnError>,
     ) -> Result<Self, Error> {
-        let make = {
-            let name = name.to_owned();
-            move || crate::TokenBucket::new(rate, window, capacity).and_then(|bucket| bucket.named(&name))
+        let wire = |prefix: &str| {
+            let rates = Rates::new([Rate::new(rate, window)?])?;
+            Ok(Wire::of_rule(prefix, &Rule::new(name, rates)?))
         };
-        make()?;
-        let remote = Remote::new(store, on_error);
-        let rule = Rule::new(name, Rates::new([Rate::new(rate, window)?])?)?;
-        let wire = Arc::new(Wire::of_rule(remote.prefix(), &rule));
-        let local = Fallback::new(move || make().expect("the bucket was judged above"));
-        let (is_closed, counters) = (AtomicBool::new(false), RuleCounters::default());
-        Ok(Self { remote, wire, rate, local, is_closed, counters })
+        let name = name.to_owned();
+        let make = move || crate::TokenBucket::new(rate, window, capacity)?.named(&name);
+        let single = Single::new(store, on_error, wire, make)?;
+        Ok(Self { single, rate, is_closed: AtomicBool::new(false) })
     }
 
     /// Takes one token.
@@ -62,44 +53,43 @@ impl TokenBucket {
     /// Takes `n` tokens at once or none, in the order of [`crate::TokenBucket::allow_n`].
     #[must_use = "an answer that is not looked at admits everybody"]
     pub async fn allow_n(&self, key: impl AsRef<[u8]>, n: i64, now: Option<Timestamp>) -> bool {
-        let key = key.as_ref();
-        if n <= 0 || key.is_empty() {
+        if n <= 0 {
             return n == 0;
         }
-        let fits = u32::try_from(n).ok().filter(|n| *n <= self.rate);
-        let Some(n) = fits else {
-            self.counters.denied(Reason::Limited);
+        let key = key.as_ref();
+        let Ok(digest) = digest(key) else { return false };
+        let counters = &self.single.counters;
+        let Some(n) = u32::try_from(n).ok().filter(|n| *n <= self.rate) else {
+            counters.denied(Reason::Limited);
             return false;
         };
-        let Ok(digest) = Digest::of_parts(&[key], None) else { return false };
         if self.is_closed.load(Ordering::Acquire) {
             return false;
         }
-        let call = Call::counting(n, now);
-        match self.remote.decide(&[(&self.wire, digest)], call).await {
-            Ok(reading) => self.counted(&reading.decision),
-            Err(OnError::Local) => {
-                let local = self.local.get(self.remote.returns());
+        match self.single.ask(digest, self.single.remote.counting(n, now)).await {
+            Told::Decision(decision) => {
+                counters.count(&decision);
+                decision.allowed()
+            }
+            Told::AskHere(local) => {
                 let admitted = local.allow_n(key, n.into(), now.unwrap_or_else(Timestamp::now));
                 if admitted {
-                    self.counters.allowed()
+                    counters.allowed()
                 } else {
-                    self.counters.denied(Reason::Limited)
+                    counters.denied(Reason::Limited)
                 }
                 admitted
             }
-            Err(OnError::Open | OnError::Closed) => self.counted(&self.remote.without_store(self.rate)),
         }
     }
 
-    /// Fills the bucket of a key, here and in the store. False if the store was not reached.
+    /// Fills the bucket of a key, here and in the store. False if the store was not reached. An empty key has no bucket.
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> bool {
-        let key = key.as_ref();
-        let Ok(digest) = input::key(key).and_then(|()| Digest::of_parts(&[key], None)) else { return true };
-        if let Some(local) = self.existing_local() {
-            local.reset(key);
+        let Ok(digest) = digest(key.as_ref()) else { return true };
+        if let Some(local) = self.single.here() {
+            local.reset(&key);
         }
-        self.remote.settle(&[(self.wire.key(&digest), Act::Forget)], None).await.is_some()
+        self.single.forget(digest).await
     }
 
     /// Admits nothing from now on. The store stays open. Closing twice is closing once.
@@ -110,7 +100,7 @@ impl TokenBucket {
     /// How many buckets this process's own table holds; the store is never scanned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.existing_local().map_or(0, |local| local.len())
+        self.single.here().map_or(0, |local| local.len())
     }
 
     /// Whether this process's own table holds no bucket.
@@ -122,25 +112,12 @@ impl TokenBucket {
     /// The name under which counters speak of this bucket.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.wire.rule
+        self.single.name()
     }
 
     /// A snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let local = self.existing_local().map(|local| local.stats()).unwrap_or_default();
-        let mut stats = Stats { evicted: local.evicted, tracked_keys: local.tracked_keys, ..Stats::default() };
-        self.counters.add_to(&mut stats, self.name());
-        self.remote.add_to(&mut stats);
-        stats
-    }
-
-    fn counted(&self, decision: &Decision) -> bool {
-        self.counters.count(decision);
-        decision.allowed()
-    }
-
-    fn existing_local(&self) -> Option<Arc<crate::TokenBucket>> {
-        self.local.existing(self.remote.returns())
+        self.single.stats(crate::TokenBucket::stats)
     }
 }

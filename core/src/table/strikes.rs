@@ -77,8 +77,8 @@ impl StrikeTable {
         slot.map(|slot| &self.slots.get(slot).strikes).filter(|strikes| self.policy.is_live(strikes, now))
     }
 
-    pub(crate) fn test(&self, slot: Option<Slot>, id: AttemptId, now: Timestamp) -> Verdict {
-        self.policy.test(self.live(slot, now), id, now)
+    pub(crate) fn test(&self, slot: Option<Slot>, repeats: Option<AttemptId>, now: Timestamp) -> Verdict {
+        self.policy.test(self.live(slot, now), repeats, now)
     }
 
     /// What a key has left: attempts, and µs until it is forgotten.

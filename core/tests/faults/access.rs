@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::server::Engine;
+use doorkeep::redis::{FixedWindow, RedisStore, StoreOptions};
+
+use crate::proxy::Proxy;
+use crate::server::{Engine, Server};
 use crate::stage::{AT_ONCE, PASSWORD, Road, SLACK, Stage, TIMEOUT, kinds};
 
 const WRONG: &str = "not-the-password";
@@ -86,4 +89,41 @@ fn f18_a_key_outside_of_what_the_user_may_touch_is_a_refusal() {
     assert_eq!(kinds(&stage.events), [("refused", 1)].into(), "{:?}", stage.events);
     assert!(format!("{:?}", stage.events).contains("NOPERM"));
     stage.finish();
+}
+
+#[test]
+fn a_bad_address_is_an_error_that_shows_no_password() {
+    for url in ["redis://:{}@host:port/0", "redis://:{}@", "http://:{}@host/0", "redis://user:{}@host:6379/x", "{}", ""]
+    {
+        let error = RedisStore::new(&url.replace("{}", PASSWORD), StoreOptions::default()).err();
+        let error = error.unwrap_or_else(|| panic!("{url} is taken for an address")).to_string();
+        assert!(error.starts_with("redis url ") && !error.contains(PASSWORD), "{error}");
+    }
+}
+
+#[test]
+fn a_socket_and_a_database_are_addresses_too() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let path = std::env::temp_dir().join(format!("doorkeep-{}-{engine:?}.sock", std::process::id()));
+        let path = path.to_str().unwrap();
+        let server = Server::start_with(engine, &["--requirepass", PASSWORD, "--unixsocket", path]);
+        let proxy = Proxy::before(server.port());
+        let stage = Stage::on(server, proxy, &format!("redis+unix://{path}?db=3&pass={PASSWORD}"));
+        for guards in stage.guards.clone() {
+            stage.run(async move {
+                guards.every_call_is_answered().await;
+                guards.admitted("ann").await;
+            });
+        }
+        let spaces: String = stage.ask("INFO keyspace").unwrap();
+        assert!(spaces.contains("db3:") && !spaces.contains("db0:"), "{spaces}");
+        let fifth = format!("redis://:{PASSWORD}@127.0.0.1:{}/5", stage.server.port());
+        let store = RedisStore::new(&fifth, StoreOptions::default()).unwrap();
+        let policy = (1, Duration::from_secs(60), 10);
+        let here = FixedWindow::new(&store, "window-local", policy, None).unwrap();
+        stage.run(async move { assert!(here.consume("bob", None).await.unwrap().allowed()) });
+        assert!(stage.ask::<String>("INFO keyspace").unwrap().contains("db5:keys=1"));
+        stage.check_keys();
+        let _ = std::fs::remove_file(path);
+    }
 }

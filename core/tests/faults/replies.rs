@@ -192,3 +192,37 @@ fn s34_a_denial_by_the_store_is_never_asked_again_here() {
     assert_eq!(limiter.len(), 0, "this process's own table was asked");
     stage.finish();
 }
+
+#[test]
+fn f25_a_caller_that_leaves_stays_counted_and_leaves_the_connection_usable() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let mut stage = Stage::new(engine, &[], Road::Proxy);
+        stage.wait_for_the_store();
+        let slow = Duration::from_millis(60);
+        stage.proxy.set(Fault::Delay(slow, slow));
+        let guards = stage.closed().clone();
+        stage.run(async move {
+            for _ in 0..2 {
+                let left = tokio::time::timeout(Duration::from_millis(15), guards.strikes.decide("ann", None)).await;
+                assert!(left.is_err(), "the reply was not slow");
+            }
+            assert_eq!(guards.admitted("ann").await, 3, "two of five were counted");
+        });
+        stage.take_events();
+        assert_eq!((stage.events.len(), stage.proxy.accepted()), (0, 1), "{:?}", stage.events);
+        stage.finish();
+    }
+}
+
+#[test]
+fn f04_a_server_far_away_is_used_though_connecting_takes_longer_than_a_call() {
+    let stage = Stage::new(Engine::Redis, &[], Road::Proxy);
+    // Two trips are more than the timeout, one is less: connecting and asking never fit into one deadline.
+    let trip = Duration::from_millis(130);
+    stage.proxy.set(Fault::Delay(trip, trip));
+    let took = stage.wait_for_the_store();
+    assert!(took < Duration::from_secs(6), "the store was used only after {took:?}");
+    let guards = stage.closed().clone();
+    stage.run(async move { assert_eq!(guards.tally().await, Some(true)) });
+    stage.finish();
+}

@@ -219,3 +219,24 @@ fn s42_a_reset_touches_the_very_key_and_never_scans() {
         stage.finish();
     }
 }
+
+#[test]
+fn a_call_of_sixteen_keys_of_sixteen_rates_is_one_trip_and_all_or_nothing() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let stage = Stage::new(engine, &[], Road::Port);
+        let store = patient(&url(&stage));
+        stage.run(async move {
+            let limiter = Limiter::new(&store, None, 1000).unwrap();
+            let rates: Vec<String> = (1..=16).map(|hours| format!("{}/{hours}h", 3 + hours)).collect();
+            let rules = (0..16).map(|i| Rule::new(&format!("wide-{i}"), rates.join(",").parse().unwrap()).unwrap());
+            let keys: Vec<_> = rules.map(|rule| rule.key(&[b"ann"]).unwrap()).collect();
+            assert!(limiter.allow(&keys[15..], 2, None).await.unwrap().allowed());
+            let decisions =
+                [limiter.allow(&keys, 2, None).await.unwrap(), limiter.allow(&keys, 1, None).await.unwrap()];
+            assert!(decisions[0].allowed() && !decisions[1].allowed(), "{decisions:?}");
+            assert_eq!(decisions[1].rule.as_deref(), Some("wide-15"));
+            assert!(limiter.allow(&keys[..15], 2, None).await.unwrap().allowed(), "the denied call took nothing");
+            assert!(!limiter.allow(&keys[..15], 1, None).await.unwrap().allowed());
+        });
+    }
+}

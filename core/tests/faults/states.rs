@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorkeep::redis::Event;
-use doorkeep::{Decision, Timestamp};
+use doorkeep::redis::{AttemptLimiter, Event, RedisStore, StoreClock, StoreOptions};
+use doorkeep::{Decision, OnError, Timestamp};
 
 use crate::server::Engine;
 use crate::stage::{Guards, Road, STRIKES, Stage, WINDOW, ask};
@@ -150,7 +150,7 @@ fn s09_a_key_whose_end_was_taken_works_again_within_one_window() {
         let guards = stage.closed().clone();
         let second = Duration::from_secs(1);
         let strikes = doorkeep::Strikes { threshold: 2, lockout_window: second, max_tracked_keys: 10 };
-        let limiter = doorkeep::redis::AttemptLimiter::new(&stage.store, "kept", strikes, None).unwrap();
+        let limiter = AttemptLimiter::new(&stage.store, "kept", strikes, None).unwrap();
         let limiter = std::sync::Arc::new(limiter);
         let asked = std::sync::Arc::clone(&limiter);
         stage.run(async move { while asked.decide("ann", None).await.unwrap().allowed() {} });
@@ -236,4 +236,29 @@ fn f21_a_clock_a_second_back_ends_nothing_early() {
         stage.tell(&format!("DEL {key}"));
     }
     stage.finish();
+}
+
+#[test]
+fn f21_the_clock_of_the_client_decides_where_it_was_chosen() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let stage = Stage::new(engine, &[], Road::Port);
+        let url = format!("redis://:{}@127.0.0.1:{}/0", crate::stage::PASSWORD, stage.server.port());
+        let options = StoreOptions {
+            clock: StoreClock::Client,
+            prefix: "by-client".to_owned(),
+            on_error: OnError::Closed,
+            ..StoreOptions::default()
+        };
+        let store = RedisStore::new(&url, options).unwrap();
+        stage.run(async move {
+            let strikes = doorkeep::Strikes { threshold: 2, lockout_window: WINDOW, max_tracked_keys: 10 };
+            let limiter = AttemptLimiter::new(&store, "login", strikes, None).unwrap();
+            while limiter.decide("ann", None).await.unwrap().allowed() {}
+            let wait = limiter.retry_after("ann", None).await.unwrap().unwrap();
+            assert!(WINDOW - Duration::from_secs(5) < wait && wait <= WINDOW, "{wait:?}");
+        });
+        let keys: Vec<String> = stage.ask("KEYS by-client:*").unwrap();
+        let ttl: i64 = stage.ask(&format!("PTTL {}", keys[0])).unwrap();
+        assert!(590_000 < ttl && ttl <= 600_001, "I8: {ttl} ms, virtual time may stand still");
+    }
 }

@@ -3,6 +3,8 @@
 //! Knows strings, ends and `struct`, nothing more. Invariant: a number that is no double stays no double,
 //! so a script that relies on the arithmetic of 5.1 fails here. Nothing expires: states carry their own ends.
 
+#![allow(clippy::disallowed_methods, reason = "a server in the test has threads of its own")]
+
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -32,25 +32,41 @@ end
 -- Each kind: (raw, policy) -> allows, value and end if all allow, value and end to mend with if not.
 local kinds = {}
 
+-- One rate of a state: period, q, cost and its part, then whole, part, born, serial as they count, and whether they
+-- had to be mended for that.
+local function load_rate(raw, sound, policy, rate)
+  local period, q, cost, cost_part = unpack_at('>dddd', policy, 10 + 32 * (rate - 1))
+  if raw == '' then
+    return period, q, cost, cost_part, 0, 0, id, id, false
+  end
+  local whole, part, born, serial = 0, q, id, id
+  if sound then
+    whole, part, born, serial = unpack_at('>dI4c8c8', raw, 2 + 28 * (rate - 1))
+  end
+  if part < q and is_time(whole) and whole <= now + 2 * period then
+    return period, q, cost, cost_part, whole, part, born, serial, false
+  end
+  -- Too far in the future, or not ours: fully spent from now. A birth, so that no charge from before it is given back.
+  return period, q, cost, cost_part, now + period, 0, id, id, true
+end
+
+local function mended_rates(raw, sound, policy, rates)
+  local parts, ends = { '\1' }, now
+  for rate = 1, rates do
+    local _, _, _, _, whole, part, born, serial = load_rate(raw, sound, policy, rate)
+    parts[rate + 1] = pack('>dI4c8c8', whole, part, born, serial)
+    ends = math.max(ends, part > 0 and whole + 1 or whole)
+  end
+  return table.concat(parts), ends
+end
+
 function kinds.g(raw, policy)
   local rates = unpack_at('>d', policy, 2)
   local sound = #raw == 1 + 28 * rates and raw:byte(1) == 1
-  local allows, mend = true, raw ~= '' and not sound
-  local counted, mended, counted_end, mended_end = { '\1' }, { '\1' }, now, now
+  local allows, mend, counted, ends = true, false, '\1', now
   for rate = 1, rates do
-    local period, q, cost, cost_part = unpack_at('>dddd', policy, 10 + 32 * (rate - 1))
-    local whole, part, born, serial = 0, 0, id, id
-    if sound then
-      whole, part, born, serial = unpack_at('>dI4c8c8', raw, 2 + 28 * (rate - 1))
-    end
-    if raw ~= '' and not (sound and is_time(whole) and part < q) then
-      whole, part, born, serial, mend = now + period, 0, id, id, true
-    elseif whole > now + 2 * period then
-      -- A birth: the heal took away more than any charge from before it, so none of them is given back.
-      whole, part, born, serial, mend = now + period, 0, id, id, true
-    end
-    mended[rate + 1] = pack('>dI4c8c8', whole, part, born, serial)
-    mended_end = math.max(mended_end, part > 0 and whole + 1 or whole)
+    local period, q, cost, cost_part, whole, part, born, _, mended = load_rate(raw, sound, policy, rate)
+    mend = mend or mended
     if whole < now or (whole == now and part == 0) then
       whole, part, born = now, 0, id
     end
@@ -60,10 +76,15 @@ function kinds.g(raw, policy)
     end
     local full_at = part > 0 and whole + 1 or whole
     allows = allows and full_at <= now + period
-    counted[rate + 1] = pack('>dI4c8c8', whole, part, born, id)
-    counted_end = math.max(counted_end, full_at)
+    if allows then
+      counted = counted .. pack('>dI4c8c8', whole, part, born, id)
+      ends = math.max(ends, full_at)
+    end
   end
-  return allows, table.concat(counted), counted_end, mend and table.concat(mended), mended_end
+  if mend then
+    return allows, counted, ends, mended_rates(raw, sound, policy, rates)
+  end
+  return allows, counted, ends
 end
 
 function kinds.s(raw, policy)
@@ -97,10 +118,13 @@ function kinds.s(raw, policy)
     -- A call repeated after a lost reply: admitted, and nothing changes.
     return true, false, 0, mended, last + window
   end
+  if locked == 1 then
+    return false, false, 0, mended, last + window
+  end
   ids = ids .. id
   local engages = #ids >= threshold * 8 and 1 or 0
   local latest = math.max(last, now)
-  return locked == 0, '\1' .. string.char(engages) .. pack('>d', latest) .. ids, latest + window, mended, last + window
+  return true, '\1' .. string.char(engages) .. pack('>d', latest) .. ids, latest + window, mended, last + window
 end
 
 function kinds.w(raw, policy)

@@ -104,7 +104,7 @@ impl Found {
                 }
             }
             (Self::Strikes(strikes), Kind::Strikes(policy)) => {
-                if let Verdict::Locked { wait } = policy.test(strikes.as_ref(), id, now) {
+                if let Verdict::Locked { wait } = policy.test(strikes.as_ref(), Some(id), now) {
                     summary.deny(rule, Reason::Locked, Wait::Micros(wait));
                 }
             }
@@ -136,7 +136,7 @@ impl Found {
                 }
             }
             (Self::Strikes(mut strikes), Kind::Strikes(policy)) => {
-                let engages = match policy.test(strikes.as_ref(), id, now) {
+                let engages = match policy.test(strikes.as_ref(), Some(id), now) {
                     Verdict::Repeated { engager } if counts => engager,
                     Verdict::Counts if counts => {
                         let strikes = strikes.get_or_insert_default();

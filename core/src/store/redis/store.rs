@@ -14,7 +14,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, ConnectionInfo, RedisResult, Value};
 
 use crate::error::Error;
-use crate::id::AttemptId;
+use crate::id::{AttemptId, ProcessIds};
 use crate::store::redis::connection::Slot;
 use crate::store::redis::memory_check;
 use crate::store::redis::options::{self, Options};
@@ -68,6 +68,7 @@ pub enum Event {
 /// What a process has open to one server. A forked child leaves its parent's alone and makes its own.
 struct Live {
     process: u32,
+    ids: ProcessIds,
     slot: Slot,
     is_down: AtomicBool,
     is_probing: AtomicBool,
@@ -81,6 +82,7 @@ impl Live {
     fn new() -> Self {
         Self {
             process: std::process::id(),
+            ids: ProcessIds::new(),
             slot: Slot::default(),
             is_down: AtomicBool::new(false),
             is_probing: AtomicBool::new(false),
@@ -134,6 +136,11 @@ impl Store {
             options::Clock::Server => now,
             options::Clock::Client => now.or_else(|| Some(Timestamp::now())),
         }
+    }
+
+    /// An id for one call, which no other call of any process has.
+    pub(crate) fn next_id(&self) -> AttemptId {
+        self.live().ids.next()
     }
 
     pub(crate) fn least_ttl(instant: Option<Timestamp>) -> u64 {
@@ -292,7 +299,7 @@ impl Store {
 
     /// Asks the deciding script about a key that does not exist: what answers it answers real calls.
     async fn finds_server(self: &Arc<Self>, live: &Arc<Live>) -> bool {
-        let mut request = Request::decide(None, false, 0, AttemptId::random());
+        let mut request = Request::decide(None, false, 0, live.ids.next());
         let window = [0x3f, 0xf0, 0, 0, 0, 0, 0, 0];
         request.push(format!("{}:{{probe}}", self.options.prefix), [b"w", &window[..], &window[..]].concat());
         let answer = self.send(live, &self.scripts.decide, &request).await;
