@@ -23,6 +23,8 @@ use crate::store::redis::trouble::{self, Trouble};
 use crate::time::Timestamp;
 
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How long a probe may take to connect, if that is more than the timeout.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 const REFUSAL_EVERY_MICROS: u64 = 60_000_000;
 const CHECK_MEMORY_EVERY: Duration = Duration::from_secs(600);
 /// An outage is two events; whoever does not read them loses the oldest, not memory.
@@ -299,6 +301,11 @@ impl Store {
 
     /// Asks the deciding script about a key that does not exist: what answers it answers real calls.
     async fn finds_server(self: &Arc<Self>, live: &Arc<Live>) -> bool {
+        // Connecting takes several trips. Where that is more than a call's timeout, no call would ever find a server.
+        let connecting = live.slot.get(&self.client);
+        if !matches!(tokio::time::timeout(self.options.timeout.max(CONNECT_WITHIN), connecting).await, Ok(Ok(_))) {
+            return false;
+        }
         let mut request = Request::decide(None, false, 0, live.ids.next());
         let window = [0x3f, 0xf0, 0, 0, 0, 0, 0, 0];
         request.push(format!("{}:{{probe}}", self.options.prefix), [b"w", &window[..], &window[..]].concat());

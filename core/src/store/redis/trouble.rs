@@ -53,7 +53,9 @@ impl Trouble {
 /// The server's error code, or what the connection met.
 fn word_for(error: &RedisError) -> String {
     if let Some(code) = error.code() {
-        return code.to_owned();
+        // The server has no code of its own for a command that is forbidden within a script.
+        let is_forbidden = error.detail().is_some_and(|detail| detail.starts_with("The user executing the script"));
+        return if code == "ERR" && is_forbidden { "NOPERM" } else { code }.to_owned();
     }
     // The library keeps what it met behind a shared pointer, and shows that.
     let met = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
