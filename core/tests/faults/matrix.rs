@@ -154,8 +154,7 @@ rows! {
     );
 
     f18_a_user_who_may_not_write_is_a_refusal on [Redis, Valkey] = refused(
-        // What a script says whose user may not run a command of it.
-        "ERR",
+        "NOPERM",
         true,
         |stage| stage.tell("ACL SETUSER default -set"),
         |stage| stage.tell("ACL SETUSER default +set"),
