@@ -272,7 +272,7 @@ pub fn unknown_option(name: &str) -> Error {
 /// A store was given that is none.
 #[must_use]
 pub fn no_store() -> Error {
-    Error::config("store must be left out: this version keeps its state in memory only")
+    Error::config("store must be a RedisStore, or left out for memory")
 }
 
 /// Whether a single-key limiter takes this key.

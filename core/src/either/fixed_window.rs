@@ -98,6 +98,15 @@ impl FixedWindow {
         }
     }
 
+    /// The name under which counters speak of it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Memory(window) => window.name(),
+            Self::Store(window) => window.name(),
+        }
+    }
+
     /// A snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -87,6 +87,15 @@ impl TokenBucket {
         }
     }
 
+    /// The name under which counters speak of it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Memory(bucket) => bucket.name(),
+            Self::Store(bucket) => bucket.name(),
+        }
+    }
+
     /// A snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
