@@ -1,10 +1,11 @@
 //! Replies that come late or not at all, and many callers at once.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorkeep::redis::AttemptLimiter;
-use doorkeep::{Outcome, Strikes};
+use doorkeep::redis::{AttemptLimiter, FixedWindow, Limiter, TokenBucket};
+use doorkeep::{OnError, Outcome, Rule, Strikes};
 
 use crate::proxy::Fault;
 use crate::rows::is_without_store;
@@ -12,12 +13,12 @@ use crate::server::Engine;
 use crate::stage::{AT_ONCE, Road, SLACK, Stage, TIMEOUT, WINDOW, in_time};
 
 /// As many admitted attempts as the threshold allows, asked by many at once.
-fn flock(stage: &Stage, limiter: &std::sync::Arc<AttemptLimiter>, callers: u32, each: u32) -> [u32; 3] {
-    let limiter = std::sync::Arc::clone(limiter);
+fn flock(stage: &Stage, limiter: &Arc<AttemptLimiter>, callers: u32, each: u32) -> [u32; 3] {
+    let limiter = Arc::clone(limiter);
     stage.run(async move {
         let callers: Vec<_> = (0..callers)
             .map(|_| {
-                let limiter = std::sync::Arc::clone(&limiter);
+                let limiter = Arc::clone(&limiter);
                 tokio::spawn(async move {
                     let mut seen = [0; 3];
                     for _ in 0..each {
@@ -43,7 +44,7 @@ fn s36_scripts_forgotten_under_twenty_callers_are_not_noticed() {
     for engine in [Engine::Redis, Engine::Valkey] {
         let stage = Stage::new(engine, &[], Road::Proxy);
         let strikes = Strikes { threshold: 150, lockout_window: WINDOW, max_tracked_keys: 10 };
-        let limiter = std::sync::Arc::new(AttemptLimiter::new(&stage.store, "flushed", strikes, None).unwrap());
+        let limiter = Arc::new(AttemptLimiter::new(&stage.store, "flushed", strikes, None).unwrap());
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let seen = thread::scope(|scope| {
             scope.spawn(|| {
@@ -169,6 +170,45 @@ fn f29_an_attempt_whose_reply_is_lost_is_counted_once() {
     }
 }
 
+/// Attempts of these kinds carry no id by which the server would know one that comes twice.
+#[test]
+fn f29_a_lost_reply_takes_one_from_a_rate_a_bucket_and_a_window() {
+    let stage = Stage::new(Engine::Valkey, &[], Road::Proxy);
+    let hour = Duration::from_secs(3600);
+    let closed = Some(OnError::Closed);
+    let keys = [Rule::new("slow", "10/1h".parse().unwrap()).unwrap().key(&[b"ann"]).unwrap()];
+    let limiter = Limiter::new(&stage.store, closed, 100).unwrap();
+    let bucket = Arc::new(TokenBucket::new(&stage.store, "bucket", (10, hour, 10), closed).unwrap());
+    let window = Arc::new(FixedWindow::new(&stage.store, "window", (10, hour, 10), closed).unwrap());
+    for fault in [Fault::DropDown, Fault::Rst, Fault::Delay(TIMEOUT * 2, TIMEOUT * 2)] {
+        let (limiter, keys) = (limiter.clone(), keys.clone());
+        let (bucket, window) = (Arc::clone(&bucket), Arc::clone(&window));
+        let ask = async move || {
+            let (allowed, taken, consumed) =
+                tokio::join!(limiter.allow(&keys, 1, None), bucket.allow("ann", None), window.consume("ann", None));
+            [allowed.unwrap().allowed(), taken, consumed.unwrap().allowed()]
+        };
+        let (first, then) = (ask.clone(), ask);
+        stage.wait_for_the_store();
+        stage.proxy.set(fault);
+        assert_eq!(stage.run(async move { first().await }), [false; 3], "nobody answers");
+        stage.proxy.set(Fault::Pass);
+        stage.wait_for_the_store();
+        let left = stage.run(async move {
+            let mut left = [0; 3];
+            for _ in 0..11 {
+                let admitted = then().await;
+                (0..3).for_each(|kind| left[kind] += u32::from(admitted[kind]));
+            }
+            left
+        });
+        // What never left was not counted; what was counted was counted once.
+        let is_once = |left: u32| left == 9 || fault == Fault::Rst && left == 10;
+        assert!(left.into_iter().all(is_once), "{left:?} of 10 are left after {fault:?}");
+        stage.tell("FLUSHALL");
+    }
+}
+
 #[test]
 fn f29_an_attempt_that_is_lost_on_its_way_is_not_sent_again() {
     let stage = Stage::new(Engine::Redis, &[], Road::Proxy);
@@ -187,7 +227,7 @@ fn f29_an_attempt_that_is_lost_on_its_way_is_not_sent_again() {
 fn s34_a_denial_by_the_store_is_never_asked_again_here() {
     let stage = Stage::new(Engine::Redis, &[], Road::Proxy);
     let strikes = Strikes { threshold: 2, lockout_window: WINDOW, max_tracked_keys: 100 };
-    let limiter = std::sync::Arc::new(AttemptLimiter::new(&stage.store, "denied", strikes, None).unwrap());
+    let limiter = Arc::new(AttemptLimiter::new(&stage.store, "denied", strikes, None).unwrap());
     assert_eq!(flock(&stage, &limiter, 1, 3), [1, 1, 1]);
     assert_eq!(limiter.len(), 0, "this process's own table was asked");
     stage.finish();
