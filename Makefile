@@ -23,19 +23,25 @@ node_package := $(wildcard tsconfig*.json) $(shell find bindings-node/lib -type 
 # A module that was removed by hand is built again, whatever its stamp says.
 missing = $(if $(wildcard $(1)),,always)
 
-.PHONY: help demo test bench lint rust model python node packages build clean tools always
+# The servers that the tests start: `make` finds or installs them once.
+with_servers = env $$(cat build/servers)
+
+.PHONY: help demo demo-redis test bench lint rust model python node cross packages build clean tools always
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: build ## attack two guarded login services, and compare what was admitted with what must be
 	@$(VENV)/python demo/run.py
 
-test: lint rust model python node packages demo ## run every check and test of every language, then the demo
+demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
+	@$(with_servers) $(VENV)/python demo/run.py --redis
+
+test: lint rust model python node cross packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages, and that the core knows none of them
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --features doorkeep/redis --locked -- -D warnings
 	cargo check -p doorkeep --no-default-features --locked
 	known=$$(cargo tree -p doorkeep --edges normal --no-default-features --prefix none --locked); \
 		! grep -E '^(tokio|redis|pyo3|napi)[ -]' <<< "$$known"
@@ -46,21 +52,24 @@ lint: build ## check the form and the types of all languages, and that the core 
 	$(VENV)/python -m mypy.stubtest doorkeep --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
-rust: tools ## test the core
+rust: build/servers ## test the core, in memory and over both servers
 	if cargo nextest --version >/dev/null 2>&1; \
-		then cargo nextest run --workspace --locked; \
-		else cargo test --workspace --tests --locked; fi
-	cargo test --doc --workspace --locked
+		then $(with_servers) cargo nextest run -p doorkeep --features redis --locked; \
+		else $(with_servers) cargo test -p doorkeep --features redis --tests --locked; fi
+	cargo test --doc -p doorkeep --features redis --locked
 
 model: .venv/installed ## replay the vectors in the model that stands beside the core
 	$(VENV)/python tests/model/check.py
 	$(VENV)/python tests/model/laws.py
 
-python: build/python ## test the Python package
-	$(VENV)/python -m pytest -m "not wheel"
+python: build/python build/servers ## test the Python package
+	$(with_servers) $(VENV)/python -m pytest -m "not wheel" tests/python
 
-node: build/node ## test the Node package, its types included
-	npm test
+node: build/node build/servers ## test the Node package, its types included
+	$(with_servers) npm test
+
+cross: build build/servers ## test Python and Node processes on one server
+	$(with_servers) $(VENV)/python -m pytest tests/cross
 
 packages: build ## install the wheel and the npm tarball as a stranger would, and use them
 	rm -rf build/wheel
@@ -108,6 +117,11 @@ build/node: build/node-native $(node_package)
 build/node-native: $(node_native) $(NODE_TOOLS) $(call missing,bindings-node/dist/*.node)
 	npm run --silent build:native
 	@mkdir -p $(@D) && touch $@
+
+build/servers: .venv/installed tests/support/servers.sh
+	@mkdir -p $(@D)
+	tests/support/servers.sh > $@.found
+	@mv $@.found $@
 
 .venv/installed: pyproject.toml constraints.txt | tools
 	$(PYTHON) -m venv .venv
