@@ -144,6 +144,25 @@ fn f20_a_corrupt_key_among_others_is_told_by_its_own_rule_and_once() {
 }
 
 #[test]
+fn f20_a_state_that_a_full_server_does_not_let_us_mend_still_denies() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        for limiter in ["login", "window", "address"] {
+            let stage = Stage::new(engine, &[], Road::Proxy);
+            let guards = stage.closed().clone();
+            let asked = guards.clone();
+            assert!(stage.run(async move { one(&asked, limiter, None).await }).allowed());
+            put(&mut stage.connection(), &key_of(&stage, limiter), b"zzz");
+            stage.tell("CONFIG SET maxmemory 1");
+            for _ in 0..3 {
+                let asked = guards.clone();
+                let decision = stage.run(async move { one(&asked, limiter, None).await });
+                assert!(!decision.allowed() && decision.retry_after.is_some(), "{limiter}: {decision:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn s09_a_key_whose_end_was_taken_works_again_within_one_window() {
     for engine in [Engine::Redis, Engine::Valkey] {
         let stage = Stage::new(engine, &[], Road::Proxy);
