@@ -54,7 +54,9 @@ impl Trouble {
 fn word_for(error: &RedisError) -> String {
     if let Some(code) = error.code() {
         // The server has no code of its own for a command that is forbidden within a script.
-        let is_forbidden = error.detail().is_some_and(|detail| detail.starts_with("The user executing the script"));
+        // Redis and Valkey word it differently.
+        let forbidden = ["The user executing the script", "ACL failure in script"];
+        let is_forbidden = error.detail().is_some_and(|detail| forbidden.iter().any(|start| detail.starts_with(start)));
         return if code == "ERR" && is_forbidden { "NOPERM" } else { code }.to_owned();
     }
     // The library keeps what it met behind a shared pointer, and shows that.
