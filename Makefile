@@ -26,7 +26,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = env $$(cat build/servers)
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme packages build clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages, and that the core knows none of them
 	cargo fmt --all --check
@@ -70,6 +70,9 @@ node: build/node build/servers ## test the Node package, its types included
 
 cross: build build/servers ## test Python and Node processes on one server
 	$(with_servers) $(VENV)/python -m pytest tests/cross
+
+readme: build ## run the code of the README as it stands
+	$(VENV)/python -m pytest tests/readme
 
 packages: build ## install the wheel and the npm tarball as a stranger would, and use them
 	rm -rf build/wheel

@@ -1,0 +1,128 @@
+"""The README's code runs as it stands, and its login routes survive 500 parallel guesses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Within the package, so that its own name and its tools resolve as they would for a user who installed both.
+FOLDER = ROOT / "build" / "readme"
+RIGHT = {"email": "ann@example.com", "password": "correct horse battery staple"}
+GUESSES = 500
+PRINTED = ["wrong"] * 5 + ["wait 900 s", "welcome"]
+
+
+def blocks(language: str, holding: str) -> str:
+    """The one block of the README in this language that holds a text."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = [body for name, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) if name == language]
+    (block,) = [body for body in found if holding in body]
+    return block
+
+
+@pytest.fixture
+def folder() -> Path:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    express = FOLDER / "node_modules" / "express"
+    express.parent.mkdir(parents=True)
+    express.symlink_to(ROOT / "node_modules" / "express5")
+    return FOLDER
+
+
+@contextlib.contextmanager
+def serving(command: list[str], folder: Path, port: int) -> Iterator[str]:
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PORT": str(port)})
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert process.poll() is None, "the service ended"
+            assert time.monotonic() < deadline, "the service did not come up"
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/login"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def attack(url: str) -> Counter[int]:
+    limits = httpx.Limits(max_connections=100)
+    async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+        guesses = (client.post(url, json={"email": RIGHT["email"], "password": f"guess {i}"}) for i in range(GUESSES))
+        answers = await asyncio.gather(*guesses)
+        denied = next(answer for answer in answers if answer.status_code == 429)
+        assert 0 < int(denied.headers["retry-after"]) <= 900
+        assert (await client.post(url, json={"email": " ", "password": "x"})).status_code == 400
+        return Counter(answer.status_code for answer in answers)
+
+
+def hold(command: list[str], folder: Path, port: int) -> None:
+    with serving(command, folder, port) as url:
+        welcome = httpx.post(url, json=RIGHT, timeout=30)
+        assert (welcome.status_code, welcome.json()) == (200, {"welcome": "ann@example.com"})
+        assert asyncio.run(attack(url)) == {401: 5, 429: GUESSES - 5}
+        # The right password does not help on a locked key: the answer must not tell that it was right.
+        assert httpx.post(url, json=RIGHT, timeout=30).status_code == 429
+
+
+def test_the_fastapi_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
+    (folder / "login.py").write_text(blocks("python", "from fastapi import"), encoding="utf-8")
+    port = free_port()
+    hold([sys.executable, "-m", "uvicorn", "login:app", "--port", str(port), "--log-level", "warning"], folder, port)
+
+
+def test_the_express_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
+    (folder / "login.mjs").write_text(blocks("js", "from 'express'"), encoding="utf-8")
+    hold(["node", "login.mjs"], folder, free_port())
+
+
+def test_the_plain_python_prints_what_the_readme_says(folder: Path) -> None:
+    (folder / "plain.py").write_text(blocks("python", "AttemptDenied"), encoding="utf-8")
+    assert printed([sys.executable, "plain.py"], folder) == PRINTED
+
+
+def test_the_plain_typescript_compiles_and_prints_what_the_readme_says(folder: Path) -> None:
+    (folder / "plain.mts").write_text(blocks("ts", "limiter.run"), encoding="utf-8")
+    compile_strictly("plain.mts", folder)
+    assert printed(["node", "plain.mjs"], folder) == PRINTED
+
+
+def test_the_stores_are_made_as_the_readme_says_also_while_no_server_is_there(folder: Path) -> None:
+    (folder / "store.py").write_text(blocks("python", "RedisStore"), encoding="utf-8")
+    (folder / "store.mts").write_text(blocks("ts", "RedisStore"), encoding="utf-8")
+    compile_strictly("store.mts", folder)
+    assert printed([sys.executable, "store.py"], folder) == []
+    assert printed(["node", "store.mjs"], folder) == []
+
+
+def printed(command: list[str], folder: Path) -> list[str]:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def compile_strictly(file: str, folder: Path) -> None:
+    options = ["--ignoreConfig", "--module", "nodenext", "--strict", "--target", "es2023", "--types", "node"]
+    done = subprocess.run(["npx", "tsc", *options, file], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
