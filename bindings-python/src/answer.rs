@@ -4,49 +4,151 @@
 //! awaited once; one that is dropped without an await says so, as a coroutine does.
 
 use std::ffi::CString;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use doorkeep::either;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
+use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::bridge;
+use crate::call::Call;
+use crate::events;
+use crate::pending::{self, Pending};
 use crate::refused::Answer as Told;
 
 /// The answer of an `aio` limiter: await it once.
 ///
-/// The decision was taken when the call was made; the await gives it, or raises what went wrong. Serves wherever a
-/// coroutine does, such as in `asyncio.gather` and `asyncio.create_task`. Taking its truth raises TypeError. Dropped
-/// without an await it warns; the attempt stays counted.
+/// Over memory the decision was taken when the call was made, over a store the request was sent; the await gives the
+/// answer, or raises what went wrong. Serves wherever a coroutine does, such as in `asyncio.gather` and
+/// `asyncio.create_task`. Taking its truth raises TypeError. Dropped without an await it warns. Dropped or cancelled,
+/// the call still runs to its end, and the attempt stays counted.
 #[pyclass(module = "doorkeep.aio", frozen, subclass)]
 pub(crate) struct Answer {
-    told: Mutex<Option<PyResult<Py<PyAny>>>>,
+    state: Mutex<State>,
     call: &'static str,
 }
+
+enum State {
+    Told(PyResult<Py<PyAny>>),
+    /// `future` is there as soon as a task waits.
+    Asked {
+        pending: Arc<dyn Pending>,
+        shown: Shown,
+        process: u32,
+        future: Option<Py<PyAny>>,
+    },
+    Taken,
+}
+
+/// Makes the Python object of an answer that is there.
+type Shown = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 impl Answer {
     /// Finishes with what a call came to.
     pub(crate) fn new<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, call: &'static str, told: Told<T>) -> Self {
         let told = told.map_err(PyErr::from).and_then(|value| value.into_py_any(py));
-        Self { told: Mutex::new(Some(told)), call }
+        Self::of(call, State::Told(told))
     }
 
-    /// Gives what the call came to, once.
-    pub(crate) fn take(&self) -> PyResult<Py<PyAny>> {
-        self.told
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .unwrap_or_else(|| Err(PyRuntimeError::new_err(format!("{} was already awaited", self.call))))
-    }
-
-    fn finish(&self) -> PyErr {
-        match self.take() {
-            // Inside a tuple, or a value that is itself a tuple would be spread over the arguments.
-            Ok(value) => PyStopIteration::new_err((value,)),
-            Err(error) => error,
+    /// Finishes with the answer to a call, or waits for it when a store was asked.
+    pub(crate) fn to<T, R, W>(py: Python<'_>, name: &'static str, called: Told<Call<'_, T, R, W>>) -> Self
+    where
+        T: Send + 'static,
+        R: for<'py> IntoPyObjectExt<'py> + 'static,
+        W: Send + 'static,
+    {
+        match called {
+            Err(refused) => Self::of(name, State::Told(Err(refused.into()))),
+            Ok(Call { answer: either::Answer::Now(answer), shown, with, .. }) => {
+                Self::new(py, name, shown(py, answer, with))
+            }
+            Ok(Call { answer: either::Answer::Later(future), shown, with, store }) => {
+                let (slot, store) = (pending::start(future), store.cloned());
+                let pending: Arc<dyn Pending> = slot.clone();
+                let shown = move |py: Python<'_>| {
+                    if let Some(store) = &store {
+                        events::tell(py, store);
+                    }
+                    let answer =
+                        slot.take().ok_or_else(|| PyRuntimeError::new_err("the call ended without an answer"))?;
+                    shown(py, answer, with)?.into_py_any(py)
+                };
+                let process = std::process::id();
+                Self::of(name, State::Asked { pending, shown: Box::new(shown), process, future: None })
+            }
         }
+    }
+
+    /// Gives the same answer another look. This one has been awaited then.
+    pub(crate) fn then(
+        &self,
+        py: Python<'_>,
+        name: &'static str,
+        look: impl FnOnce(Python<'_>, Py<PyAny>) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
+        let state = match std::mem::replace(&mut *self.lock(), State::Taken) {
+            State::Told(told) => State::Told(told.and_then(|value| look(py, value))),
+            State::Asked { pending, shown, process, future } => {
+                let shown: Shown = Box::new(move |py| look(py, shown(py)?));
+                State::Asked { pending, shown, process, future }
+            }
+            State::Taken => State::Told(Err(self.already_awaited())),
+        };
+        Self::of(name, state)
+    }
+
+    fn of(call: &'static str, state: State) -> Self {
+        Self { state: Mutex::new(state), call }
+    }
+
+    /// Takes one step: gives the future to wait for, or raises what the await comes to.
+    fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut state = self.lock();
+        if let State::Asked { pending, process, future, .. } = &mut *state
+            && !pending.is_told()
+        {
+            if *process != std::process::id() {
+                return Err(PyRuntimeError::new_err(format!("{} was called before the fork", self.call)));
+            }
+            let waits = match future {
+                Some(_) => true,
+                None => {
+                    let (made, wake) = bridge::wait(py)?;
+                    *future = Some(made);
+                    pending.wake_with(wake)
+                }
+            };
+            if let Some(future) = future.as_ref().filter(|_| waits) {
+                future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
+                return Ok(future.clone_ref(py));
+            }
+        }
+        let told = std::mem::replace(&mut *state, State::Taken);
+        drop(state);
+        let value = match told {
+            State::Told(told) => told?,
+            State::Asked { shown, .. } => shown(py)?,
+            State::Taken => return Err(self.already_awaited()),
+        };
+        // Inside a tuple, or a value that is itself a tuple would be spread over the arguments.
+        Err(PyStopIteration::new_err((value,)))
+    }
+
+    fn give_up(&self) {
+        let state = std::mem::replace(&mut *self.lock(), State::Taken);
+        drop(state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn already_awaited(&self) -> PyErr {
+        PyRuntimeError::new_err(format!("{} was already awaited", self.call))
     }
 }
 
@@ -60,15 +162,14 @@ impl Answer {
         slf
     }
 
-    fn __next__(&self) -> PyResult<()> {
-        Err(self.finish())
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.step(py)
     }
 
-    /// Finish, as a coroutine's `send` does.
+    /// Go on, as a coroutine's `send` does.
     #[pyo3(signature = (value, /))]
-    fn send(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _nothing_waits_for_it = value;
-        Err(self.finish())
+    fn send(&self, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.step(value.py())
     }
 
     /// Raise the given exception in place of the answer, as a coroutine's `throw` does.
@@ -80,13 +181,13 @@ impl Answer {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _the_exception_carries_its_own = traceback;
-        drop(self.take());
+        self.give_up();
         Err(PyErr::from_value(value.unwrap_or(kind).clone()))
     }
 
     /// Do without the answer, as a coroutine's `close` does.
     fn close(&self) {
-        drop(self.take());
+        self.give_up();
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -108,6 +209,19 @@ impl Answer {
     fn __repr__(&self) -> String {
         format!("<answer of {}>", self.call)
     }
+
+    // A task holds its answer, which holds the future that holds the task: without this, one that is never woken
+    // would keep its event loop for ever.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.state.try_lock().as_deref() {
+            Ok(State::Asked { future: Some(future), .. }) => visit.call(future),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        self.give_up();
+    }
 }
 
 impl Answer {
@@ -118,13 +232,13 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if told.is_none() {
+        let state = std::mem::replace(self.state.get_mut().unwrap_or_else(PoisonError::into_inner), State::Taken);
+        if matches!(state, State::Taken | State::Asked { future: Some(_), .. }) {
             return;
         }
         // At interpreter exit there is nobody left to warn.
         let _warned = Python::try_attach(|py| {
-            drop(told);
+            drop(state);
             // An object may die while an exception is on its way: that one must not be lost.
             let pending = PyErr::take(py);
             warn(py, self.call);

@@ -3,13 +3,15 @@
 //! Invariant: an exception gives the attempt back only when it may have nothing to do with a guess; whatever stops the
 //! program or the task (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit) leaves it counted.
 
-use doorkeep::{Settlement, input};
+use doorkeep::redis::RedisStore;
+use doorkeep::{Decision as Decided, Error, Settlement, either, input};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
@@ -26,9 +28,10 @@ use crate::rule::read_names;
 /// failed store). An `Exception` that escapes the block and is not named in `count_on` gives everything back.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Attempt {
-    inner: doorkeep::Attempt,
+    inner: either::Attempt,
     clock: Clock,
     count_on: CountOn,
+    store: Option<RedisStore>,
 }
 
 #[pymethods]
@@ -62,7 +65,7 @@ impl Attempt {
     /// Returns
     /// -------
     /// bool
-    ///     Whether this call settled it.
+    ///     Whether this call settled it. False also when the store was not reached.
     ///
     /// Raises
     /// ------
@@ -81,15 +84,7 @@ impl Attempt {
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<bool> {
-        let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
-        let forgive_address = read_names(forgive_address)?;
-        let now = self.clock.now(py, now)?;
-        let settlement = Settlement {
-            forgive: &borrowed(&forgive),
-            give_back: &borrowed(&give_back),
-            forgive_address: &borrowed(&forgive_address),
-        };
-        Ok(self.inner.success(&settlement, now)?)
+        self.ask_success(py, forgive, give_back, forgive_address, now)?.wait(py)
     }
 
     /// Take the attempt back altogether, as one that should never have counted.
@@ -97,10 +92,10 @@ impl Attempt {
     /// Returns
     /// -------
     /// bool
-    ///     Whether this call settled it.
+    ///     Whether this call settled it. False also when the store was not reached.
     #[pyo3(signature = (now=None))]
     pub(crate) fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer<bool> {
-        Ok(self.inner.cancel(self.clock.now(py, now)?))
+        self.ask_cancel(py, now)?.wait(py)
     }
 
     /// Count further keys under the same attempt. Keys that it holds already are not counted again.
@@ -123,8 +118,7 @@ impl Attempt {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
-        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)?.into()))
+        self.ask_extend(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Say whether the attempt holds `key`.
@@ -144,10 +138,7 @@ impl Attempt {
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> Answer<bool> {
-        if !error.is_none() && self.count_on.gives_back(error) {
-            self.cancel(py, None)?;
-        }
-        Ok(false)
+        self.ask_exit(py, error)?.wait(py)
     }
 
     fn __repr__(&self) -> String {
@@ -160,9 +151,57 @@ impl Attempt {
     }
 }
 
+// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl Attempt {
-    pub(crate) fn new(inner: doorkeep::Attempt, clock: Clock, count_on: CountOn) -> Self {
-        Self { inner, clock, count_on }
+    pub(crate) fn new(inner: either::Attempt, clock: Clock, count_on: CountOn, store: Option<RedisStore>) -> Self {
+        Self { inner, clock, count_on, store }
+    }
+
+    pub(crate) fn ask_success(
+        &self,
+        py: Python<'_>,
+        forgive: Given<'_, '_>,
+        give_back: Given<'_, '_>,
+        forgive_address: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, Result<bool, Error>, bool>> {
+        let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
+        let forgive_address = read_names(forgive_address)?;
+        let now = self.clock.now(py, now)?;
+        let settlement = Settlement {
+            forgive: &borrowed(&forgive),
+            give_back: &borrowed(&give_back),
+            forgive_address: &borrowed(&forgive_address),
+        };
+        Ok(self.call(self.inner.success(&settlement, now), |_, settled, ()| Ok(settled?)))
+    }
+
+    pub(crate) fn ask_cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer<Call<'_, bool, bool>> {
+        Ok(self.call(self.inner.cancel(self.clock.now(py, now)?), |_, settled, ()| Ok(settled)))
+    }
+
+    pub(crate) fn ask_extend(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, Result<Decided, Error>, Decision>> {
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)))?;
+        Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    /// Leaves a block by `error`, or by its end. The answer is false: no exception is swallowed.
+    pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Answer<Call<'_, bool, bool>> {
+        let is_given_back = !error.is_none() && self.count_on.gives_back(error);
+        let answer = if is_given_back { self.ask_cancel(py, None)?.answer } else { either::Answer::Now(false) };
+        Ok(self.call(answer, |_, _, ()| Ok(false)))
+    }
+
+    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Answer<R>) -> Call<'_, T, R> {
+        Call::new(self.store.as_ref(), answer, shown)
     }
 
     /// Raises when the attempt was denied.

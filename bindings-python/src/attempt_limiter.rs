@@ -3,16 +3,18 @@
 //! Conversions only. Specified by `tests/vectors/strikes*.json`.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use doorkeep::input;
+use doorkeep::{Cancelled, Decision as Decided, Error, Outcome, either, input};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, text, timedelta};
 use crate::decision::Decision;
-use crate::options::{check_store, with_name};
+use crate::options::{Place, read_name};
 use crate::outcome;
 use crate::refused::Answer;
 use crate::reservation::Reservation;
@@ -21,8 +23,8 @@ use crate::stats;
 /// Admits a number of attempts per key, then locks the key out.
 ///
 /// Checking and counting are one atomic step, so however many callers race for a key, exactly `threshold` of them pass.
-/// A key idle for a whole window starts again from zero; denied attempts change nothing. State lives in this process,
-/// for at most `max_tracked_keys` keys, and a lockout is never evicted. Every call is amortised O(1) and safe from any
+/// A key idle for a whole window starts again from zero; denied attempts change nothing. In memory, state
+/// lives for at most `max_tracked_keys` keys, and a lockout is never evicted. Every call is amortised O(1) and safe from any
 /// thread.
 ///
 /// Parameters
@@ -36,10 +38,14 @@ use crate::stats;
 ///     1 to 2**30, default 50,000. When every one of them is locked, new keys are denied.
 /// name
 ///     Stands for the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
-/// store, on_error
-///     Only memory exists so far: a store is refused.
+/// store
+///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
+///     memory.
+/// on_error
+///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
+///     the store's.
 ///
 /// Raises
 /// ------
@@ -47,7 +53,8 @@ use crate::stats;
 ///     An argument is out of its bounds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct AttemptLimiter {
-    inner: doorkeep::AttemptLimiter,
+    inner: either::AttemptLimiter,
+    place: Place,
     clock: Clock,
 }
 
@@ -75,10 +82,9 @@ impl AttemptLimiter {
             lockout_window: read_duration(lockout_window, input::lockout_window)?,
             max_tracked_keys: read(max_tracked_keys, input::max_tracked_keys)?,
         };
-        check_store(store, on_error)?;
-        let limiter = doorkeep::AttemptLimiter::new(strikes)?;
-        let inner = with_name(limiter, name, doorkeep::AttemptLimiter::named)?;
-        Ok(Self { inner, clock: Clock::new(clock)? })
+        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
+        let inner = either::AttemptLimiter::new(place.store(), name.as_deref(), strikes, place.on_error)?;
+        Ok(Self { inner, place, clock: Clock::new(clock)? })
     }
 
     /// Count one attempt for `key`, or deny it, in one atomic step.
@@ -103,9 +109,7 @@ impl AttemptLimiter {
     ///     `now` is out of its bounds.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Py<PyAny>> {
-        let key = read_key(key)?;
-        let outcome = self.inner.try_attempt(key, self.clock.now(py, now)?)?;
-        Ok(outcome::member(py, outcome)?)
+        self.ask_attempt(py, key, now)?.wait(py)
     }
 
     /// Count one attempt for `key`, or deny it, and give the whole answer.
@@ -113,8 +117,7 @@ impl AttemptLimiter {
     /// As `attempt`, with the wait, what remains and the reason.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Decision> {
-        let key = read_key(key)?;
-        Ok(self.inner.decide(key, self.clock.now(py, now)?)?.into())
+        self.ask_decide(py, key, now)?.wait(py)
     }
 
     /// Count one attempt for `key`, or deny it, so that it can be cancelled.
@@ -124,17 +127,8 @@ impl AttemptLimiter {
     /// Outcome, Reservation
     ///     A denied reservation cancels nothing.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn reserve(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
-    ) -> Answer<(Py<PyAny>, Py<Reservation>)> {
-        let key = read_key(key)?;
-        let (decision, inner) = self.inner.try_reserve(key, self.clock.now(py, now)?)?;
-        let outcome = outcome::member(py, decision.outcome)?;
-        let decision = Py::new(py, Decision::from(decision))?;
-        Ok((outcome, Py::new(py, Reservation { inner, decision })?))
+    pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Reserved> {
+        self.ask_reserve(py, key, now)?.wait(py)
     }
 
     /// Take back a reserved attempt that should never have counted.
@@ -153,8 +147,7 @@ impl AttemptLimiter {
         reservation: &Bound<'_, Reservation>,
         now: Given<'_, '_>,
     ) -> Answer<&'static str> {
-        let now = self.clock.now(py, now)?;
-        Ok(self.inner.cancel(reservation.get().inner.clone(), now).as_str())
+        self.ask_cancel(py, reservation, now)?.wait(py)
     }
 
     /// Say whether an attempt for `key` would be denied now. Counts nothing.
@@ -162,21 +155,18 @@ impl AttemptLimiter {
     /// A cheap look beforehand; `attempt` is what decides.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<bool> {
-        let key = read_key(key)?;
-        Ok(self.inner.locked(key, self.clock.now(py, now)?)?)
+        self.ask_locked(py, key, now)?.wait(py)
     }
 
     /// Say how long an attempt for `key` would be told to wait; None when it would be admitted. Counts nothing.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn retry_after<'py>(
+    pub(crate) fn retry_after(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Answer<Option<Bound<'py, PyDelta>>> {
-        let key = read_key(key)?;
-        let wait = self.inner.retry_after(key, self.clock.now(py, now)?)?;
-        Ok(wait.map(|wait| timedelta(py, wait)).transpose()?)
+    ) -> Answer<Option<Py<PyDelta>>> {
+        self.ask_retry_after(py, key, now)?.wait(py)
     }
 
     /// Forget `key` altogether, its lockout included, such as after a correct password.
@@ -184,9 +174,9 @@ impl AttemptLimiter {
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory.
-    pub(crate) fn reset(&self, key: &Bound<'_, PyAny>) -> Answer<bool> {
-        Ok(self.inner.reset(read_key(key)?)?)
+    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+        self.ask_reset(key)?.wait(py)
     }
 
     /// Give back one attempt without saying which.
@@ -195,9 +185,8 @@ impl AttemptLimiter {
     ///     It cannot tell whether the attempt engaged a lockout, so a locked key is left alone. Use `reserve` and
     ///     `cancel`.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<()> {
-        let key = read_key(key)?;
-        Ok(self.inner.refund(key, self.clock.now(py, now)?)?)
+    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Py<PyAny>> {
+        self.ask_refund(py, key, now)?.wait(py)
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
@@ -216,6 +205,99 @@ impl AttemptLimiter {
 
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)
+    }
+}
+
+type Asked<'a, T, R> = Answer<Call<'a, Result<T, Error>, R>>;
+type Reserved = (Py<PyAny>, Py<Reservation>);
+
+// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+impl AttemptLimiter {
+    pub(crate) fn ask_attempt(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Outcome, Py<PyAny>> {
+        let answer = self.inner.attempt(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |py, outcome, ()| Ok(outcome::member(py, outcome?)?)))
+    }
+
+    pub(crate) fn ask_decide(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, Decision> {
+        let answer = self.inner.decide(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_reserve(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, (Decided, either::Reservation), Reserved> {
+        let answer = self.inner.reserve(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |py, reserved, ()| {
+            let (decision, inner) = reserved?;
+            let outcome = outcome::member(py, decision.outcome)?;
+            let decision = Py::new(py, Decision::from(decision))?;
+            Ok((outcome, Py::new(py, Reservation { inner, decision })?))
+        }))
+    }
+
+    pub(crate) fn ask_cancel(
+        &self,
+        py: Python<'_>,
+        reservation: &Bound<'_, Reservation>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, Cancelled, &'static str>> {
+        let answer = self.inner.cancel(reservation.get().inner.clone(), self.clock.now(py, now)?);
+        Ok(self.call(answer, |_, cancelled, ()| Ok(cancelled.as_str())))
+    }
+
+    pub(crate) fn ask_locked(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, bool, bool> {
+        let answer = self.inner.locked(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |_, locked, ()| Ok(locked?)))
+    }
+
+    pub(crate) fn ask_retry_after(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Option<Duration>, Option<Py<PyDelta>>> {
+        let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |py, wait, ()| {
+            let wait = wait?.map(|wait| timedelta(py, wait).map(Bound::unbind));
+            Ok(wait.transpose()?)
+        }))
+    }
+
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Asked<'_, bool, bool> {
+        let answer = self.inner.reset(&read_key(key)?);
+        Ok(self.call(answer, |_, reset, ()| Ok(reset?)))
+    }
+
+    pub(crate) fn ask_refund(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, (), Py<PyAny>> {
+        let answer = self.inner.refund(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(self.call(answer, |py, refunded, ()| Ok(refunded.map(|()| py.None())?)))
+    }
+
+    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Answer<R>) -> Call<'_, T, R> {
+        Call::new(self.place.store(), answer, shown)
     }
 }
 

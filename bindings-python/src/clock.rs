@@ -34,19 +34,20 @@ impl Clock {
         Ok(Self::Callable(object.clone().unbind()))
     }
 
-    pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Answer<Timestamp> {
+    /// The instant of a call; none leaves it to the clock of the place, which is the server's over a store.
+    pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Answer<Option<Timestamp>> {
         if let Some(now) = given.filter(|now| !now.is_none()) {
-            return read_now(Some(now));
+            return read_now(Some(now)).map(Some);
         }
         match self {
-            Self::System => Ok(Timestamp::now()),
-            Self::Manual(clock) => clock.get().timestamp(),
+            Self::System => Ok(None),
+            Self::Manual(clock) => clock.get().timestamp().map(Some),
             Self::Callable(clock) => {
                 let told = clock.bind(py).call0()?;
                 if told.is_none() {
                     return Err(PyTypeError::new_err("clock must give seconds, it gave None").into());
                 }
-                read_now(Some(&told))
+                read_now(Some(&told)).map(Some)
             }
         }
     }

@@ -8,13 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::convert::{Given, read, read_duration};
-use crate::options::check_store;
+use crate::options::Place;
 use crate::rate::read_rates;
 use crate::refused::Answer;
 use crate::rule::{Rule, StrikeRule, with_options};
+use crate::store::{self, RedisStore};
 
 /// What `Limiter.from_config` found.
 pub(crate) struct Config<'py> {
+    pub(crate) place: Place,
     pub(crate) capacity: usize,
     pub(crate) rules: Bound<'py, PyDict>,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Config<'py> {
 impl<'py> Config<'py> {
     pub(crate) fn read(config: &Bound<'py, PyAny>) -> Answer<Self> {
         let options = Options::read(config, &["redis", "prefix", "on_error", "timeout", "capacity", "rules"])?;
-        check_store(options.get("redis"), options.get("on_error"))?;
+        let place = read_place(config.py(), &options)?;
         let capacity = read(options.get("capacity"), input::capacity)?;
         let rules = PyDict::new(config.py());
         if let Some(given) = options.get("rules").filter(|rules| !rules.is_none()) {
@@ -30,8 +32,19 @@ impl<'py> Config<'py> {
                 rules.set_item(&name, read_rule(&name, &rule)?)?;
             }
         }
-        Ok(Self { capacity, rules })
+        Ok(Self { place, capacity, rules })
     }
+}
+
+// Without a URL the options of a store are judged all the same: a bad one would show up only when the URL comes.
+fn read_place(py: Python<'_>, options: &Options<'_>) -> Answer<Place> {
+    let [prefix, timeout, on_error] = ["prefix", "timeout", "on_error"].map(|name| options.get(name));
+    let Some(url) = options.get("redis").filter(|url| !url.is_none()) else {
+        store::options(prefix, timeout, on_error, None)?;
+        return Place::read(None, on_error);
+    };
+    let store = Bound::new(py, RedisStore::new(url, prefix, timeout, on_error, None)?)?;
+    Place::read(Some(store.as_any()), None)
 }
 
 fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Answer<Bound<'py, PyAny>> {

@@ -2,16 +2,17 @@
 //!
 //! Conversions only. Specified by `tests/vectors/fixed_window*.json`.
 
-use doorkeep::input;
+use doorkeep::{Decision as Decided, Error, either, input};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
+use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, timedelta};
 use crate::decision::Decision;
-use crate::options::{check_store, with_name};
+use crate::options::{Place, read_name};
 use crate::refused::Answer;
 use crate::stats;
 
@@ -30,10 +31,14 @@ use crate::stats;
 ///     How many keys are held: 1 to 2**30, default 100,000.
 /// name
 ///     Stands for the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
-/// store, on_error
-///     Only memory exists so far: a store is refused.
+/// store
+///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
+///     memory.
+/// on_error
+///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
+///     the store's.
 ///
 /// Raises
 /// ------
@@ -41,7 +46,8 @@ use crate::stats;
 ///     An argument is out of its bounds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct FixedWindow {
-    inner: doorkeep::FixedWindow,
+    inner: either::FixedWindow,
+    place: Place,
     clock: Clock,
 }
 
@@ -65,10 +71,10 @@ impl FixedWindow {
         let limit = read(limit, input::limit)?;
         let window = read_duration(window, input::window)?;
         let max_keys = read(max_keys, input::max_keys)?;
-        check_store(store, on_error)?;
-        let limiter = doorkeep::FixedWindow::new(limit, window, max_keys)?;
-        let inner = with_name(limiter, name, doorkeep::FixedWindow::named)?;
-        Ok(Self { inner, clock: Clock::new(clock)? })
+        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
+        let sizes = (limit, window, max_keys);
+        let inner = either::FixedWindow::new(place.store(), name.as_deref(), sizes, place.on_error)?;
+        Ok(Self { inner, place, clock: Clock::new(clock)? })
     }
 
     /// Count one attempt for `key`, or deny it with the wait until its window ends.
@@ -86,8 +92,7 @@ impl FixedWindow {
     ///     `key` is empty or not a text: that is an error, not a shared bucket.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Decision> {
-        let key = read_key(key)?;
-        Ok(self.inner.try_consume(key, self.clock.now(py, now)?)?.into())
+        self.ask_consume(py, key, now)?.wait(py)
     }
 
     /// Forget `key`. May be called again.
@@ -95,9 +100,9 @@ impl FixedWindow {
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory.
-    pub(crate) fn reset(&self, key: &Bound<'_, PyAny>) -> Answer<bool> {
-        Ok(self.inner.reset(read_key(key)?)?)
+    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+        self.ask_reset(key)?.wait(py)
     }
 
     /// Attempts per window.
@@ -128,5 +133,25 @@ impl FixedWindow {
 
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)
+    }
+}
+
+type Asked<'a, T, R> = Answer<Call<'a, Result<T, Error>, R>>;
+
+// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+impl FixedWindow {
+    pub(crate) fn ask_consume(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, Decision> {
+        let answer = self.inner.consume(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Asked<'_, bool, bool> {
+        let answer = self.inner.reset(&read_key(key)?);
+        Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
     }
 }

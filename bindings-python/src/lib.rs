@@ -1,27 +1,32 @@
 //! The native module of the Python package: conversions and error mapping over the core, one file per public type.
 //!
 //! Holds no formula and no default value. Invariants: every class is frozen and safe to share between threads without
-//! the GIL; no call blocks; no argument of any type causes a panic.
+//! the GIL; a call waits only for a store, and without the GIL; no argument of any type causes a panic.
 
 mod aio;
 mod answer;
 mod attempt;
 mod attempt_limiter;
+mod bridge;
+mod call;
 mod clock;
 mod config;
 mod convert;
 mod decision;
+mod events;
 mod fixed_window;
 mod key;
 mod limiter;
 mod noop;
 mod options;
 mod outcome;
+mod pending;
 mod rate;
 mod refused;
 mod reservation;
 mod rule;
 mod stats;
+mod store;
 mod token_bucket;
 
 use pyo3::prelude::*;
@@ -44,6 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<clock::ManualClock>()?;
     module.add_class::<answer::Answer>()?;
     module.add_class::<aio::attempt::PendingAttempt>()?;
+    module.add_class::<store::RedisStore>()?;
     add_aio(module)?;
     module.add_function(wrap_pyfunction!(key::network, module)?)?;
     module.add_function(wrap_pyfunction!(decision::restore, module)?)?;

@@ -3,35 +3,40 @@
 //! Conversions only. Keys arrive as a first and the rest, since Python makes a tuple of the rest at every call: a call
 //! with one key then allocates nothing but its answer.
 
-use doorkeep::input;
+use doorkeep::{Decision as Decided, Error, either, input};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt::{Attempt, CountOn};
+use crate::call::Call;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
 use crate::key::with_keys;
-use crate::options::check_store;
+use crate::options::Place;
 use crate::refused::Answer;
 use crate::stats;
+use crate::store::RedisStore;
 
 /// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
 ///
 /// Put a key for the client and a key for the account into one call, so that a denial by either spends nothing of the
-/// other. State lives in this process. Safe from any thread; no call scans.
+/// other. Safe from any thread; no call scans.
 ///
 /// Parameters
 /// ----------
-/// store, on_error
-///     Only memory exists so far: a store is refused.
+/// store
+///     A `RedisStore` to share one budget with other processes. Defaults to this process's memory.
+/// on_error
+///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
 /// capacity
-///     How many windows are held, one per key and rate, and how many keys of each strike rule: 1 to 2**30,
-///     default 100,000.
+///     How many windows this process holds, one per key and rate, and how many keys of each strike rule: 1 to 2**30,
+///     default 100,000. Over a store that is for the time in which it does not answer.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
+///     the store's.
 ///
 /// Attributes
 /// ----------
@@ -44,7 +49,8 @@ use crate::stats;
 ///     An argument is out of its bounds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Limiter {
-    inner: doorkeep::Limiter,
+    inner: either::Limiter,
+    place: Place,
     clock: Clock,
     rules: Py<PyDict>,
 }
@@ -64,9 +70,7 @@ impl Limiter {
         clock: Given<'_, '_>,
     ) -> Answer<Self> {
         let capacity = read(capacity, input::capacity)?;
-        check_store(store, on_error)?;
-        let inner = doorkeep::Limiter::new(capacity)?;
-        Ok(Self { inner, clock: Clock::new(clock)?, rules: PyDict::new(py).unbind() })
+        Self::over(Place::read(store, on_error)?, capacity, clock, PyDict::new(py))
     }
 
     /// Make a limiter and its rules from a plain mapping, such as one read from a file.
@@ -74,9 +78,9 @@ impl Limiter {
     /// Parameters
     /// ----------
     /// config
-    ///     `on_error`, `capacity` as in the constructor, and `rules`: a mapping of names to rates as text, or to a
-    ///     mapping with `rates`, or `threshold` and `lockout_window`, and optionally `ipv6_prefix`, `secret` and `by`.
-    ///     `prefix` and `timeout` are for a store; `redis` is refused as long as only memory exists.
+    ///     `redis`, the URL of a `RedisStore`, with its `prefix`, `timeout` and `on_error`; without it the limiter is in
+    ///     memory. `capacity` as in the constructor. `rules`: a mapping of names to rates as text, or to a mapping with
+    ///     `rates`, or `threshold` and `lockout_window`, and optionally `ipv6_prefix`, `secret` and `by`.
     /// clock
     ///     As in the constructor.
     ///
@@ -87,8 +91,14 @@ impl Limiter {
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
     pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Answer<Self> {
-        let Config { capacity, rules } = Config::read(config)?;
-        Ok(Self { inner: doorkeep::Limiter::new(capacity)?, clock: Clock::new(clock)?, rules: rules.unbind() })
+        let Config { place, capacity, rules } = Config::read(config)?;
+        Self::over(place, capacity, clock, rules)
+    }
+
+    /// The store that was given, or made by `from_config`; None in memory.
+    #[getter]
+    pub(crate) fn store(&self, py: Python<'_>) -> Option<Py<RedisStore>> {
+        self.place.store.as_ref().map(|store| store.clone_ref(py))
     }
 
     /// The rules of `from_config` by name, read-only; empty otherwise.
@@ -126,8 +136,7 @@ impl Limiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
-        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        with_keys(first, rest, |keys| Ok(self.inner.allow(keys, cost, now)?.into()))
+        self.ask_allow(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Say what `allow` would answer, without counting.
@@ -142,8 +151,7 @@ impl Limiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
-        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        with_keys(first, rest, |keys| Ok(self.inner.peek(keys, cost, now)?.into()))
+        self.ask_peek(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Forget `keys` altogether: an administrator's act.
@@ -154,10 +162,10 @@ impl Limiter {
     /// Returns
     /// -------
     /// bool
-    ///     Whether they are forgotten: always true in memory.
+    ///     Whether they are forgotten: always true in memory, false when the store was not reached.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
-    pub(crate) fn reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer<bool> {
-        with_keys(first, rest, |keys| Ok(self.inner.reset(keys)?))
+    pub(crate) fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer<bool> {
+        self.ask_reset(first, rest)?.wait(py)
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known.
@@ -195,10 +203,7 @@ impl Limiter {
         now: Given<'_, '_>,
         count_on: Given<'_, '_>,
     ) -> Answer<Attempt> {
-        let count_on = CountOn::read(count_on)?;
-        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        let inner = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)?))?;
-        Ok(Attempt::new(inner, self.clock.clone_ref(py), count_on))
+        self.ask_attempt(py, first, rest, cost, now, count_on)?.wait(py)
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
@@ -217,5 +222,69 @@ impl Limiter {
 
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)
+    }
+}
+
+type Asked<'a, T, R, W = ()> = Answer<Call<'a, Result<T, Error>, R, W>>;
+/// What an attempt knows beside what was counted.
+type Around = (Clock, CountOn, Option<doorkeep::redis::RedisStore>);
+
+// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+impl Limiter {
+    pub(crate) fn ask_allow(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, Decision> {
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.allow(keys, cost, now)))?;
+        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_peek(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, Decision> {
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.peek(keys, cost, now)))?;
+        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Asked<'_, bool, bool> {
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.reset(keys)))?;
+        Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
+    }
+
+    pub(crate) fn ask_attempt<R: From<Attempt>>(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+        count_on: Given<'_, '_>,
+    ) -> Asked<'_, either::Attempt, R, Around> {
+        let count_on = CountOn::read(count_on)?;
+        let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)))?;
+        let store = self.place.store();
+        Ok(Call {
+            answer,
+            shown: |_, inner, (clock, count_on, store)| Ok(Attempt::new(inner?, clock, count_on, store).into()),
+            with: (self.clock.clone_ref(py), count_on, store.cloned()),
+            store,
+        })
+    }
+
+    fn over(place: Place, capacity: usize, clock: Given<'_, '_>, rules: Bound<'_, PyDict>) -> Answer<Self> {
+        let inner = either::Limiter::new(place.store(), place.on_error, capacity)?;
+        Ok(Self { inner, place, clock: Clock::new(clock)?, rules: rules.unbind() })
     }
 }

@@ -1,30 +1,36 @@
-//! The options that all limiters share, as far as they go while state lives in memory only.
+//! The options that all limiters share: the store, and what answers in its place.
 //!
 //! Invariant: an option that could not be honoured is refused, never ignored.
 
-use doorkeep::input;
+use doorkeep::input::{self, OnError};
 use pyo3::prelude::*;
 
 use crate::convert::{self, Given, read};
 use crate::refused::Answer;
+use crate::store::RedisStore;
 
-/// Refuses a store, and an `on_error` that does not exist.
-pub(crate) fn check_store(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Answer<()> {
-    read(on_error, input::on_error)?;
-    if store.is_some_and(|store| !store.is_none()) {
-        return Err(input::no_store().into());
-    }
-    Ok(())
+/// Where a limiter keeps its state, and what answers when that fails.
+pub(crate) struct Place {
+    pub(crate) store: Option<Py<RedisStore>>,
+    pub(crate) on_error: Option<OnError>,
 }
 
-/// Applies the name of a single-key limiter, when one is given.
-pub(crate) fn with_name<T>(
-    limiter: T,
-    name: Given<'_, '_>,
-    named: impl FnOnce(T, &str) -> Result<T, doorkeep::Error>,
-) -> Answer<T> {
-    match name.filter(|name| !name.is_none()) {
-        Some(name) => Ok(named(limiter, &convert::name(name)?)?),
-        None => Ok(limiter),
+impl Place {
+    pub(crate) fn read(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Answer<Self> {
+        let on_error = read(on_error, input::on_error)?;
+        let store = match store.filter(|store| !store.is_none()) {
+            Some(store) => Some(store.cast::<RedisStore>().map_err(|_| input::no_store())?.clone().unbind()),
+            None => None,
+        };
+        Ok(Self { store, on_error })
     }
+
+    pub(crate) fn store(&self) -> Option<&doorkeep::redis::RedisStore> {
+        self.store.as_ref().map(|store| &store.get().inner)
+    }
+}
+
+/// The name of a single-key limiter, when one is given.
+pub(crate) fn read_name(name: Given<'_, '_>) -> Answer<Option<String>> {
+    name.filter(|name| !name.is_none()).map(convert::name).transpose()
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: cancelling one again, or one of a denied attempt, does nothing.
 
+use doorkeep::either;
 use pyo3::prelude::*;
 
 use crate::decision::Decision;
@@ -9,7 +10,7 @@ use crate::decision::Decision;
 /// An attempt that may be taken back with `AttemptLimiter.cancel`. One of a denied attempt cancels nothing.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Reservation {
-    pub(crate) inner: doorkeep::Reservation,
+    pub(crate) inner: either::Reservation,
     pub(crate) decision: Py<Decision>,
 }
 

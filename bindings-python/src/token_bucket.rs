@@ -2,15 +2,16 @@
 //!
 //! Conversions only. Specified by `tests/vectors/bucket*.json`.
 
-use doorkeep::input;
+use doorkeep::{either, input};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
+use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration};
-use crate::options::{check_store, with_name};
+use crate::options::{Place, read_name};
 use crate::refused::Answer;
 use crate::stats;
 
@@ -28,10 +29,14 @@ use crate::stats;
 ///     How many buckets are held: 1 to 2**30, default 10,000.
 /// name
 ///     Stands for the rule in counters. Matches `[a-z0-9-]{1,32}`.
-/// store, on_error
-///     Only memory exists so far: a store is refused.
+/// store
+///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
+///     memory.
+/// on_error
+///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock.
+///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
+///     the store's.
 ///
 /// Raises
 /// ------
@@ -39,7 +44,8 @@ use crate::stats;
 ///     An argument is out of its bounds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct TokenBucket {
-    inner: doorkeep::TokenBucket,
+    inner: either::TokenBucket,
+    place: Place,
     clock: Clock,
 }
 
@@ -63,10 +69,10 @@ impl TokenBucket {
         let rate = read(rate, input::bucket_rate)?;
         let window = read_duration(window, input::bucket_window)?;
         let capacity = read(capacity, input::bucket_capacity)?;
-        check_store(store, on_error)?;
-        let bucket = doorkeep::TokenBucket::new(rate, window, capacity)?;
-        let inner = with_name(bucket, name, doorkeep::TokenBucket::named)?;
-        Ok(Self { inner, clock: Clock::new(clock)? })
+        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
+        let sizes = (rate, window, capacity);
+        let inner = either::TokenBucket::new(place.store(), name.as_deref(), sizes, place.on_error)?;
+        Ok(Self { inner, place, clock: Clock::new(clock)? })
     }
 
     /// Take one token for `key` if there is one.
@@ -84,8 +90,7 @@ impl TokenBucket {
     ///     `key` is not a text.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<bool> {
-        let key = read_key(key)?;
-        Ok(self.inner.allow(key, self.clock.now(py, now)?))
+        self.ask_allow(py, key, now)?.wait(py)
     }
 
     /// Take `n` tokens for `key` if there are as many, else none.
@@ -106,9 +111,7 @@ impl TokenBucket {
         n: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
     ) -> Answer<bool> {
-        let key = read_key(key)?;
-        let n = read(Some(n), input::tokens)?;
-        Ok(self.inner.allow_n(key, n, self.clock.now(py, now)?))
+        self.ask_allow_n(py, key, n, now)?.wait(py)
     }
 
     /// Fill the bucket of `key`, also on a closed limiter. An empty key does nothing.
@@ -116,9 +119,9 @@ impl TokenBucket {
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory.
-    pub(crate) fn reset(&self, key: &Bound<'_, PyAny>) -> Answer<bool> {
-        Ok(self.inner.reset(read_key(key)?))
+    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+        self.ask_reset(key)?.wait(py)
     }
 
     /// Deny every later call that takes tokens. May be called again.
@@ -142,5 +145,37 @@ impl TokenBucket {
 
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)
+    }
+}
+
+// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+impl TokenBucket {
+    pub(crate) fn ask_allow(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, bool, bool>> {
+        Ok(self.call(self.inner.allow_n(&read_key(key)?, 1, self.clock.now(py, now)?)))
+    }
+
+    pub(crate) fn ask_allow_n(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        n: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, bool, bool>> {
+        let key = read_key(key)?;
+        let n = read(Some(n), input::tokens)?;
+        Ok(self.call(self.inner.allow_n(&key, n, self.clock.now(py, now)?)))
+    }
+
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Answer<Call<'_, bool, bool>> {
+        Ok(self.call(self.inner.reset(&read_key(key)?)))
+    }
+
+    fn call(&self, answer: either::Answer<bool>) -> Call<'_, bool, bool> {
+        Call::new(self.place.store(), answer, |_, answer, ()| Ok(answer))
     }
 }

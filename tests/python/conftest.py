@@ -1,7 +1,8 @@
-"""Fixtures of the whole suite: the package's own, and a real HTTP server on a free loopback port."""
+"""Fixtures of the whole suite: the package's own, a real HTTP server, and real servers of Redis and Valkey."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,10 @@ from typing import Any
 
 import pytest
 import uvicorn
+from support.proxy import Proxy
+from support.servers import ENGINES, Server
+
+from doorkeep import RedisStore
 
 pytest_plugins = ["doorkeep.testing"]
 
@@ -36,3 +41,58 @@ def serve() -> Iterator[Callable[[Any], str]]:
         server.should_exit = True
         thread.join(timeout=30)
         assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Callable[[str], Server]]:
+    """Give a function that gives the one server of an engine that healthy tests share."""
+    running: dict[str, Server] = {}
+
+    def get(engine: str) -> Server:
+        if engine not in running:
+            running[engine] = Server(engine)
+        return running[engine]
+
+    yield get
+    for server in running.values():
+        server.close()
+
+
+@pytest.fixture(params=ENGINES)
+def shared(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    """Give a server that nobody disturbs, once of each engine."""
+    return servers(request.param)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Give a server of one's own, to be treated badly."""
+    made = Server("redis")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    """Give a proxy before `server`."""
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_store() -> Iterator[Callable[..., RedisStore]]:
+    """Give a function that makes stores, each with a prefix of its own, closed when the test ends."""
+    made: list[RedisStore] = []
+
+    def make(url: str, **options: Any) -> RedisStore:
+        store = RedisStore(url, **{"prefix": f"test-{next(NUMBERS)}", "timeout": 2, **options})
+        made.append(store)
+        return store
+
+    yield make
+    for store in made:
+        store.close()
+
+
+NUMBERS = itertools.count()

@@ -36,7 +36,7 @@ class AttemptLimiter:
         max_tracked_keys: int = 50_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...
@@ -65,7 +65,7 @@ class Limiter:
     def __new__(
         cls,
         *,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         capacity: int = 100_000,
         clock: _Clock | None = None,
@@ -74,6 +74,8 @@ class Limiter:
     def from_config(config: Mapping[str, Any], *, clock: _Clock | None = None) -> Limiter: ...
     @property
     def rules(self) -> MappingProxyType[str, Rule | StrikeRule]: ...
+    @property
+    def store(self) -> RedisStore | None: ...
     def allow(self, *keys: Key, cost: int = 1, now: float | None = None) -> Decision: ...
     def peek(self, *keys: Key, cost: int = 1, now: float | None = None) -> Decision: ...
     def reset(self, *keys: Key) -> bool: ...
@@ -117,7 +119,7 @@ class TokenBucket:
         capacity: int = 10_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...
@@ -138,7 +140,7 @@ class FixedWindow:
         max_keys: int = 100_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...
@@ -260,6 +262,20 @@ class Decision:
     def __hash__(self) -> int: ...
 
 @final
+class RedisStore:
+    def __new__(
+        cls,
+        url: str,
+        *,
+        prefix: str = "ratelimit",
+        timeout: _Duration = 0.2,
+        on_error: _OnError = "local",
+        clock: Literal["server", "client"] = "server",
+    ) -> Self: ...
+    def close(self) -> None: ...
+    def aclose(self) -> Coroutine[Any, Any, None]: ...
+
+@final
 class ManualClock:
     def __new__(cls, start: float = 0) -> Self: ...
     def advance(self, duration: _Duration) -> None: ...
@@ -298,7 +314,7 @@ class AioAttemptLimiter:
         max_tracked_keys: int = 50_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...
@@ -322,7 +338,7 @@ class AioLimiter:
     def __new__(
         cls,
         *,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         capacity: int = 100_000,
         clock: _Clock | None = None,
@@ -331,6 +347,8 @@ class AioLimiter:
     def from_config(config: Mapping[str, Any], *, clock: _Clock | None = None) -> AioLimiter: ...
     @property
     def rules(self) -> MappingProxyType[str, Rule | StrikeRule]: ...
+    @property
+    def store(self) -> RedisStore | None: ...
     def allow(self, *keys: Key, cost: int = 1, now: float | None = None) -> Coroutine[Any, Any, Decision]: ...
     def peek(self, *keys: Key, cost: int = 1, now: float | None = None) -> Coroutine[Any, Any, Decision]: ...
     def reset(self, *keys: Key) -> Coroutine[Any, Any, bool]: ...
@@ -376,7 +394,7 @@ class AioTokenBucket:
         capacity: int = 10_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...
@@ -397,7 +415,7 @@ class AioFixedWindow:
         max_keys: int = 100_000,
         *,
         name: str | None = None,
-        store: None = None,
+        store: RedisStore | None = None,
         on_error: _OnError | None = None,
         clock: _Clock | None = None,
     ) -> Self: ...

@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use doorkeep::{Error, either};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -11,6 +12,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
 use crate::attempt;
+use crate::call::Call;
 use crate::convert::Given;
 use crate::decision::Decision;
 use crate::key::Key;
@@ -57,13 +59,13 @@ impl AioAttempt {
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer {
-        Answer::new(py, "aio.Attempt.success", self.inner.success(py, forgive, give_back, forgive_address, now))
+        Answer::to(py, "aio.Attempt.success", self.inner.ask_success(py, forgive, give_back, forgive_address, now))
     }
 
     /// Take the attempt back altogether. As `doorkeep.Attempt.cancel`, awaitable.
     #[pyo3(signature = (now=None))]
     fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.Attempt.cancel", self.inner.cancel(py, now))
+        Answer::to(py, "aio.Attempt.cancel", self.inner.ask_cancel(py, now))
     }
 
     /// Count further keys under the same attempt. As `doorkeep.Attempt.extend`, awaitable.
@@ -76,7 +78,7 @@ impl AioAttempt {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer {
-        Answer::new(py, "aio.Attempt.extend", self.inner.extend(py, first, rest, cost, now))
+        Answer::to(py, "aio.Attempt.extend", self.inner.ask_extend(py, first, rest, cost, now))
     }
 
     /// Say whether the attempt holds `key`.
@@ -92,11 +94,11 @@ impl AioAttempt {
     fn __aexit__(
         &self,
         py: Python<'_>,
-        kind: &Bound<'_, PyAny>,
+        _kind: &Bound<'_, PyAny>,
         error: &Bound<'_, PyAny>,
-        traceback: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
     ) -> Answer {
-        Answer::new(py, "aio.Attempt.__aexit__", self.inner.__exit__(py, kind, error, traceback))
+        Answer::to(py, "aio.Attempt.__aexit__", self.inner.ask_exit(py, error))
     }
 
     fn __repr__(&self) -> String {
@@ -115,23 +117,25 @@ pub(crate) struct PendingAttempt {
 }
 
 impl PendingAttempt {
-    pub(crate) fn new(py: Python<'_>, told: Told<attempt::Attempt>) -> PyClassInitializer<Self> {
-        let answer = Answer::new(py, "aio.Limiter.attempt", told.map(AioAttempt::from));
+    pub(crate) fn new<W: Send + 'static>(
+        py: Python<'_>,
+        called: Told<Call<'_, Result<either::Attempt, Error>, AioAttempt, W>>,
+    ) -> PyClassInitializer<Self> {
+        let answer = Answer::to(py, "aio.Limiter.attempt", called);
         PyClassInitializer::from(answer).add_subclass(Self { entered: OnceLock::new() })
     }
 }
 
 #[pymethods]
 impl PendingAttempt {
-    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Answer> {
-        let py = slf.py();
-        let entered = slf.as_super().get().take().and_then(|attempt| {
+    fn __aenter__(slf: &Bound<'_, Self>) -> Answer {
+        let pending = slf.clone().unbind();
+        slf.as_super().get().then(slf.py(), "aio.Attempt.__aenter__", move |py, attempt| {
             let attempt = attempt.into_bound(py).cast_into::<AioAttempt>()?;
             attempt.get().inner.enter(py)?;
-            slf.get().entered.get_or_init(|| attempt.clone().unbind());
-            Ok(attempt)
-        });
-        Ok(Answer::new(py, "aio.Attempt.__aenter__", entered.map_err(Into::into)))
+            pending.get().entered.get_or_init(|| attempt.clone().unbind());
+            Ok(attempt.into_any().unbind())
+        })
     }
 
     fn __aexit__(

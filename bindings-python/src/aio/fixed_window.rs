@@ -11,7 +11,8 @@ use crate::refused::Answer as Told;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
 ///
-/// As `doorkeep.FixedWindow`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+/// As `doorkeep.FixedWindow`, with the same arguments, and every answer awaitable. The decision is taken at the
+/// call; over a store the request is sent then.
 #[pyclass(module = "doorkeep.aio", name = "FixedWindow", frozen)]
 pub(crate) struct AioFixedWindow {
     inner: FixedWindow,
@@ -41,12 +42,12 @@ impl AioFixedWindow {
     /// awaitable.
     #[pyo3(signature = (key, now=None))]
     fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.FixedWindow.consume", self.inner.consume(py, key, now))
+        Answer::to(py, "aio.FixedWindow.consume", self.inner.ask_consume(py, key, now))
     }
 
     /// Forget `key`. May be called again. As `doorkeep.FixedWindow.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
-        Answer::new(py, "aio.FixedWindow.reset", self.inner.reset(key))
+        Answer::to(py, "aio.FixedWindow.reset", self.inner.ask_reset(key))
     }
 
     /// Attempts per window.

@@ -9,10 +9,12 @@ use crate::answer::Answer;
 use crate::convert::Given;
 use crate::limiter::Limiter;
 use crate::refused::Answer as Told;
+use crate::store::RedisStore;
 
 /// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
 ///
-/// As `doorkeep.Limiter`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+/// As `doorkeep.Limiter`, with the same arguments, and every answer awaitable. The decision is taken at the
+/// call; over a store the request is sent then.
 #[pyclass(module = "doorkeep.aio", name = "Limiter", frozen)]
 pub(crate) struct AioLimiter {
     inner: Limiter,
@@ -48,6 +50,12 @@ impl AioLimiter {
         self.inner.rules(py)
     }
 
+    /// The store that was given, or made by `from_config`; None in memory.
+    #[getter]
+    fn store(&self, py: Python<'_>) -> Option<Py<RedisStore>> {
+        self.inner.store(py)
+    }
+
     /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.allow`, awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn allow(
@@ -58,7 +66,7 @@ impl AioLimiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer {
-        Answer::new(py, "aio.Limiter.allow", self.inner.allow(py, first, rest, cost, now))
+        Answer::to(py, "aio.Limiter.allow", self.inner.ask_allow(py, first, rest, cost, now))
     }
 
     /// Say what `allow` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
@@ -71,13 +79,13 @@ impl AioLimiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer {
-        Answer::new(py, "aio.Limiter.peek", self.inner.peek(py, first, rest, cost, now))
+        Answer::to(py, "aio.Limiter.peek", self.inner.ask_peek(py, first, rest, cost, now))
     }
 
     /// Forget `keys` altogether: an administrator's act. As `doorkeep.Limiter.reset`, awaitable.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
     fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer {
-        Answer::new(py, "aio.Limiter.reset", self.inner.reset(first, rest))
+        Answer::to(py, "aio.Limiter.reset", self.inner.ask_reset(first, rest))
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known. As `doorkeep.Limiter.attempt`.
@@ -96,7 +104,7 @@ impl AioLimiter {
         now: Given<'_, '_>,
         count_on: Given<'_, '_>,
     ) -> PyResult<Py<PendingAttempt>> {
-        Py::new(py, PendingAttempt::new(py, self.inner.attempt(py, first, rest, cost, now, count_on)))
+        Py::new(py, PendingAttempt::new(py, self.inner.ask_attempt(py, first, rest, cost, now, count_on)))
     }
 
     /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.

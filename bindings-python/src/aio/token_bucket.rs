@@ -11,7 +11,8 @@ use crate::token_bucket::TokenBucket;
 
 /// Gives each key a bucket of tokens that refills all the time.
 ///
-/// As `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. The decision is taken at the call.
+/// As `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. The decision is taken at the
+/// call; over a store the request is sent then.
 #[pyclass(module = "doorkeep.aio", name = "TokenBucket", frozen)]
 pub(crate) struct AioTokenBucket {
     inner: TokenBucket,
@@ -40,18 +41,18 @@ impl AioTokenBucket {
     /// Take one token for `key` if there is one. As `doorkeep.TokenBucket.allow`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.TokenBucket.allow", self.inner.allow(py, key, now))
+        Answer::to(py, "aio.TokenBucket.allow", self.inner.ask_allow(py, key, now))
     }
 
     /// Take `n` tokens for `key` if there are as many, else none. As `doorkeep.TokenBucket.allow_n`, awaitable.
     #[pyo3(signature = (key, n, now=None))]
     fn allow_n(&self, py: Python<'_>, key: &Bound<'_, PyAny>, n: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::new(py, "aio.TokenBucket.allow_n", self.inner.allow_n(py, key, n, now))
+        Answer::to(py, "aio.TokenBucket.allow_n", self.inner.ask_allow_n(py, key, n, now))
     }
 
     /// Fill the bucket of `key`, also on a closed limiter. As `doorkeep.TokenBucket.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
-        Answer::new(py, "aio.TokenBucket.reset", self.inner.reset(key))
+        Answer::to(py, "aio.TokenBucket.reset", self.inner.ask_reset(key))
     }
 
     /// Deny every later call that takes tokens. May be called again.

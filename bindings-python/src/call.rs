@@ -1,0 +1,45 @@
+//! A call that was made on a limiter: over memory its answer is there, over a store it is on its way.
+//!
+//! Invariant: whoever waits does so without the GIL, and what the store has to tell is told by whoever gets an answer.
+
+use doorkeep::either;
+use doorkeep::redis::{RedisStore, runtime};
+use pyo3::prelude::*;
+
+use crate::events;
+use crate::refused::Answer as Told;
+
+/// What the core is about to answer, and how that looks in Python. `with` is what the look needs beside the answer.
+pub(crate) struct Call<'a, T, R, W = ()> {
+    pub(crate) answer: either::Answer<T>,
+    pub(crate) shown: fn(Python<'_>, T, W) -> Told<R>,
+    pub(crate) with: W,
+    pub(crate) store: Option<&'a RedisStore>,
+}
+
+impl<'a, T, R> Call<'a, T, R> {
+    pub(crate) fn new(
+        store: Option<&'a RedisStore>,
+        answer: either::Answer<T>,
+        shown: fn(Python<'_>, T, ()) -> Told<R>,
+    ) -> Self {
+        Self { answer, shown, with: (), store }
+    }
+}
+
+impl<T: Send, R, W> Call<'_, T, R, W> {
+    /// Blocks until the answer is there.
+    pub(crate) fn wait(self, py: Python<'_>) -> Told<R> {
+        let answer = match self.answer {
+            either::Answer::Now(answer) => answer,
+            either::Answer::Later(future) => {
+                let answer = py.detach(|| runtime::block_on(future));
+                if let Some(store) = self.store {
+                    events::tell(py, store);
+                }
+                answer
+            }
+        };
+        (self.shown)(py, answer, self.with)
+    }
+}
