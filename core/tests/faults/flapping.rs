@@ -169,3 +169,18 @@ fn s35_a_store_that_is_down_from_the_start_is_no_error() {
     stage.run(async move { guards.every_call_is_answered_without_the_store(crate::stage::AT_ONCE).await });
     stage.finish();
 }
+
+#[test]
+fn s32_what_one_outage_counted_here_does_not_deny_in_the_next() {
+    let stage = Stage::new(Engine::Redis, &[], Road::Proxy);
+    for _ in 0..2 {
+        stage.wait_for_the_store();
+        stage.proxy.set(Fault::Rst);
+        stage.wait_for_the_fault();
+        let guards = stage.local().clone();
+        stage.run(async move { assert_eq!(guards.admitted("ann").await, STRIKES) });
+        stage.proxy.set(Fault::Pass);
+    }
+    stage.wait_for_the_store();
+    stage.finish();
+}
