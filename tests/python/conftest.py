@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import uvicorn
-from support.proxy import Proxy
-from support.servers import ENGINES, Server
 
 from doorkeep import RedisStore
+from support.proxy import Proxy
+from support.servers import ENGINES, Server
 
 pytest_plugins = ["doorkeep.testing"]
 

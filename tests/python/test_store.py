@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.servers import Server
 
 from doorkeep import (
     AttemptLimiter,
@@ -26,6 +25,7 @@ from doorkeep import (
     TokenBucket,
     aio,
 )
+from support.servers import Server
 
 OpenStore = Callable[..., RedisStore]
 RULE = Rule("login-ip", "5/1h")

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import test_vectors
-import vectors
-from support.servers import Server
 
 import doorkeep
+import test_vectors
+import vectors
 from doorkeep import RedisStore, aio
+from support.servers import Server
 
 # Below it a table may evict within a case.
 ROOMY = 50

@@ -25,10 +25,11 @@ Does no arithmetic and reads no clock. Invariant: a denial's bytes depend on not
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException, WebSocketException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
@@ -39,7 +40,6 @@ from doorkeep.errors import AttemptDenied, InvalidKeyError, LimiterUnavailable, 
 
 __all__ = ["guard", "install"]
 
-_T = TypeVar("_T")
 _Errors = type[BaseException] | Iterable[type[BaseException]]
 
 # What a client can bring about, or the framework answers below 500: a guess all the same.
@@ -67,7 +67,8 @@ def guard(
     Parameters
     ----------
     limiter
-        A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`; the attempt is of the same kind.
+        A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`; the attempt is of the same kind. A blocking one over a store
+        is asked in the thread pool; settle its attempts in endpoints that are no coroutines.
     keys
         A dependency of its own, giving the keys to count. Keep look-ups of the account out of it.
     cost
@@ -86,18 +87,18 @@ def guard(
         attempts = _attempts_of(connection)
         if limiter in attempts:
             entry = attempts[limiter]
-            _admit(await _told(entry.attempt.extend(*named, cost=cost)))
+            _admit(await _ask(limiter, entry.attempt.extend, *named, cost=cost))
             entry.count_on += counted
             yield entry.attempt
             return
-        entry = _Entry(await _told(limiter.attempt(*named, cost=cost)), counted)
+        entry = _Entry(await _ask(limiter, limiter.attempt, *named, cost=cost), counted)
         _admit(entry.attempt.decision)
         attempts[limiter] = entry
         try:
             yield entry.attempt
         except Exception as error:
             if not entry.counts(error):
-                await _told(entry.attempt.cancel())
+                await _ask(limiter, entry.attempt.cancel)
             raise
 
     # With scope="function" the exit comes before the response is sent, so that a client which breaks the connection
@@ -149,7 +150,11 @@ def _admit(decision: Any) -> None:
         raise _denial(decision)
 
 
-async def _told(answer: _T | Coroutine[Any, Any, _T]) -> _T:
+async def _ask(limiter: Limiter | aio.Limiter, call: Callable[..., Any], *keys: Key, **options: Any) -> Any:
+    if isinstance(limiter, Limiter) and limiter.store is not None:
+        # A blocking limiter waits for its store, which the event loop must not.
+        return await run_in_threadpool(call, *keys, **options)
+    answer = call(*keys, **options)
     return await answer if isinstance(answer, Coroutine) else answer
 
 
