@@ -1,7 +1,7 @@
-// A login endpoint in Express that doorkeep guards, its attempts counted in this process's memory.
+// A login endpoint in Express that doorkeep guards, its attempts counted in memory or in the Redis at REDIS_URL.
 // Run by `make demo`, which attacks it. By hand: PORT=8000 node demo/express_login.mjs
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Limiter, network, Rule, StrikeRule } from 'doorkeep'
+import { Limiter, network, RedisStore, Rule, StrikeRule } from 'doorkeep'
 import { guard } from 'doorkeep/express'
 import express from 'express5' // express, under the name by which this repository installs version 5
 
@@ -12,7 +12,11 @@ const loginAccountIp = new StrikeRule('login-account-ip', {
   by: ['account', 'address'],
 })
 const loginAccount = new Rule('login-account', '50/1h', { by: ['account'] })
-const limiter = new Limiter({ capacity: Number(process.env.DEMO_CAPACITY ?? 100_000) })
+
+// REDIS_URL is the same in every service that shall share these rules.
+const { REDIS_URL: redis, DEMO_PREFIX: prefix = 'demo', DEMO_ON_ERROR: onError = 'local' } = process.env
+const store = redis ? new RedisStore(redis, { prefix, onError }) : undefined
+const limiter = new Limiter({ store, capacity: Number(process.env.DEMO_CAPACITY ?? 100_000) })
 
 const app = express()
 
@@ -22,9 +26,10 @@ const loginKeys = (req) => {
   return [loginIp.ipKey(address), loginAccountIp.key(email, network(address)), loginAccount.key(email)]
 }
 
-// The guard answers denied attempts: 429 with Retry-After.
+// The guard answers denied attempts: 429 with Retry-After, 503 when the store is unavailable.
 app.post('/login', express.json(), guard({ limiter, keys: loginKeys }), async (req, res) => {
   const { email, password } = req.body
+  verified.alone += Number(req.attempt.decision.degraded)
   if (!(await verify(email, password))) {
     res.status(401).json({ error: 'wrong email or password' })
     return
@@ -40,7 +45,7 @@ function clientAddress(req) {
 }
 
 const passwords = new Map([['ann@example.com', 'correct horse battery staple']])
-const verified = { right: 0, wrong: 0 }
+const verified = { right: 0, wrong: 0, alone: 0 }
 
 // Stands in for a slow password hash, and counts how many passwords were really looked at.
 async function verify(email, password) {
@@ -52,7 +57,8 @@ async function verify(email, password) {
 
 // Tells the attacker what its attack came to.
 app.get('/demo', (_req, res) => {
-  res.json({ ...verified, held: limiter.size })
+  const unanswered = Object.values(limiter.stats().storeFailed).reduce((sum, calls) => sum + calls, 0)
+  res.json({ ...verified, held: limiter.size, unanswered })
 })
 
 const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1', () => {

@@ -1,25 +1,30 @@
-"""A login endpoint in FastAPI that doorkeep guards, its attempts counted in this process's memory.
+"""A login endpoint in FastAPI that doorkeep guards, its attempts counted in memory or in the Redis at REDIS_URL.
 
 Run by `make demo`, which attacks it. By hand: uvicorn --app-dir demo fastapi_login:app
 """
 
 import asyncio
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request
 from pydantic import BaseModel
 
-from doorkeep import Key, Rule, StrikeRule, aio, network
+from doorkeep import Key, RedisStore, Rule, StrikeRule, aio, network
 from doorkeep.fastapi import guard, install
 
 login_ip = Rule("login-ip", "20/1m,200/1h", by=("address",))
 login_account_ip = StrikeRule("login-account-ip", threshold=5, lockout_window="15m", by=("account", "address"))
 login_account = Rule("login-account", "50/1h", by=("account",))
-limiter = aio.Limiter(capacity=int(os.environ.get("DEMO_CAPACITY", "100000")))
+
+redis = os.environ.get("REDIS_URL")  # the same in every service that shall share these rules
+prefix = os.environ.get("DEMO_PREFIX", "demo")
+on_error: Any = os.environ.get("DEMO_ON_ERROR", "local")
+store = RedisStore(redis, prefix=prefix, on_error=on_error) if redis else None
+limiter = aio.Limiter(store=store, capacity=int(os.environ.get("DEMO_CAPACITY", "100000")))
 
 app = FastAPI()
-install(app)  # answers denied attempts: 429 with Retry-After
+install(app)  # answers denied attempts: 429 with Retry-After, 503 when the store is unavailable
 
 
 class LoginForm(BaseModel):
@@ -44,6 +49,7 @@ async def login(
     form: LoginForm, attempt: Annotated[aio.Attempt, Depends(guard(limiter, keys=login_keys))]
 ) -> dict[str, str]:
     """Log in. Whoever gets here was admitted and counted; a right password takes the count back."""
+    verified["alone"] += attempt.decision.degraded
     if not await verify(form.email, form.password):
         raise HTTPException(401, "Wrong email or password")
     await attempt.success(forgive=[login_account_ip], give_back=[login_ip, login_account])
@@ -58,7 +64,7 @@ def client_address(request: Request) -> str:
 
 
 PASSWORDS = {"ann@example.com": "correct horse battery staple"}
-verified = {"right": 0, "wrong": 0}
+verified = {"right": 0, "wrong": 0, "alone": 0}
 
 
 async def verify(email: str, password: str) -> bool:
@@ -72,4 +78,5 @@ async def verify(email: str, password: str) -> bool:
 @app.get("/demo")
 async def demo() -> dict[str, int]:
     """Tell the attacker what its attack came to."""
-    return {**verified, "held": len(limiter)}
+    unanswered = sum(limiter.stats()["store_failed"].values())
+    return {**verified, "held": len(limiter), "unanswered": unanswered}

@@ -7,7 +7,8 @@ answers that say their length, which both services give.
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 CONNECTIONS = 100
@@ -24,34 +25,49 @@ class Guess:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service said to a guess: its status, its Retry-After in seconds, and how long it took."""
+    """What a service said to a guess: its status, its Retry-After in seconds, how long it took, and when it came."""
 
     status: int
     retry_after: int | None
     seconds: float
+    came: float
 
 
-async def send_all(port: int, guesses: Iterable[Guess], connections: int = CONNECTIONS) -> list[Answer]:
-    """Send every guess as soon as one of the connections is free."""
-    waiting = iter(guesses)
+async def send_all(ports: Sequence[int], guesses: Iterable[Guess]) -> list[Answer]:
+    """Send every guess as soon as a connection is free, to each service the same number."""
+    all_guesses = list(guesses)
     answers: list[Answer] = []
-    await asyncio.gather(*(_send_each(port, waiting, answers) for _ in range(connections)))
+    sending = []
+    for turn, port in enumerate(ports):
+        waiting = iter(all_guesses[turn :: len(ports)])
+        sending += [_send_each(port, waiting, answers) for _ in range(CONNECTIONS // len(ports))]
+    await asyncio.gather(*sending)
     return answers
 
 
-async def count(port: int) -> dict[str, int]:
-    """Ask a service how many passwords it looked at, right and wrong, and how many keys it holds."""
+async def keep_sending(
+    ports: Sequence[int], guesses: Iterator[Guess], answers: list[Answer], connections: int, pause: float
+) -> None:
+    """Send guesses to every service over so many connections each, with pauses between, until there are no more."""
+    await asyncio.gather(*(_send_each(port, guesses, answers, pause) for port in ports for _ in range(connections)))
+
+
+async def count(ports: Sequence[int]) -> Counter[str]:
+    """Ask services how many passwords they looked at in all: right, wrong, without their store; and what they hold."""
+    return sum(await asyncio.gather(*map(_count, ports)), Counter())
+
+
+async def _count(port: int) -> Counter[str]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(b"GET /demo HTTP/1.1\r\nHost: localhost\r\n\r\n")
         _, _, body = await _answer(reader)
-        counted: dict[str, int] = json.loads(body)
-        return counted
+        return Counter(json.loads(body))
     finally:
         writer.close()
 
 
-async def _send_each(port: int, waiting: Iterator[Guess], answers: list[Answer]) -> None:
+async def _send_each(port: int, waiting: Iterator[Guess], answers: list[Answer], pause: float = 0) -> None:
     first = next(waiting, None)
     if first is None:
         return
@@ -62,8 +78,9 @@ async def _send_each(port: int, waiting: Iterator[Guess], answers: list[Answer])
             started = time.monotonic()
             writer.write(_request(guess))
             status, headers, _ = await _answer(reader)
-            told = headers.get("retry-after")
-            answers.append(Answer(status, None if told is None else int(told), time.monotonic() - started))
+            told, came = headers.get("retry-after"), time.monotonic()
+            answers.append(Answer(status, None if told is None else int(told), came - started, came))
+            await asyncio.sleep(pause)
             guess = next(waiting, None)
     finally:
         writer.close()
