@@ -94,7 +94,7 @@ fn f09_an_evicting_server_is_told_once_and_each_eviction_admits_one_budget_more(
 #[test]
 fn f16_a_failover_that_loses_writes_admits_one_budget_more() {
     for engine in [Engine::Redis, Engine::Valkey] {
-        let mut stage = Stage::new(engine, &[], Road::Proxy);
+        let mut stage = Stage::new(engine, &["--repl-diskless-sync-delay", "0"], Road::Proxy);
         let link = Proxy::before(stage.server.port());
         let primary = link.port().to_string();
         let replica = Server::start_with(
