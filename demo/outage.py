@@ -74,7 +74,7 @@ async def attack(ports: Sequence[int], server: Server, mode: str) -> AsyncGenera
         got = end["wrong"] - well["wrong"] - end["alone"]
         yield steady.row(name, got, (THRESHOLD, THRESHOLD), steady.between(again, math.inf), found)
     finally:
-        await steady.end()
+        await steady.drop()
 
 
 class _Steady:
@@ -102,14 +102,19 @@ class _Steady:
     ) -> Row:
         """Make a row of what came in a part of the attack."""
         elapsed = time.monotonic() - self._began
-        waits = (math.ceil(LOCKOUT_WAIT - elapsed), LOCKOUT_WAIT)
-        statuses = (401, 429, 503) if unavailable else (401, 429)
-        return Row(name, got, "verified", expected, answers, waits, list(found), statuses, LONGEST_SECONDS)
+        waits = (1, 1) if unavailable else (math.ceil(LOCKOUT_WAIT - elapsed), LOCKOUT_WAIT)
+        statuses, denial = ((401, 429, 503), 503) if unavailable else ((401, 429), 429)
+        return Row(name, got, "verified", expected, answers, waits, list(found), statuses, denial, LONGEST_SECONDS)
 
     async def end(self) -> None:
         """Let the last guesses be answered; a fault of the attacker itself is raised here."""
         self._going = False
         await self._sending
+
+    async def drop(self) -> None:
+        """Let go of guesses that are still on their way, and of what may have gone wrong with them."""
+        self._sending.cancel()
+        await asyncio.wait([self._sending])
 
     def _guesses(self) -> Iterator[Guess]:
         while self._going:

@@ -15,7 +15,8 @@ _WIDTHS = (-7, -44, 6, 6, -9, 9, -5, 11, 7)
 class Row:
     """One attack: the answers to it, the number it came to, and the bounds of that number and of Retry-After.
 
-    `found` holds faults that the attack itself found. No answer may take longer than `longest` seconds.
+    `found` holds faults that the attack itself found. Whoever is not let in is answered with the status `denial`. No
+    answer may take longer than `longest` seconds.
     """
 
     attack: str
@@ -26,6 +27,7 @@ class Row:
     waits: tuple[int, int] | None = None
     found: list[str] = field(default_factory=list)
     statuses: tuple[int, ...] = (200, 401, 429)
+    denial: int = 429
     longest: float = math.inf
 
     def faults(self) -> list[str]:
@@ -37,7 +39,7 @@ class Row:
         faults += [f"{n:,} answers of status {status}" for status, n in statuses.items() if status not in self.statuses]
         told = self.told()
         within = told and self.waits and self.waits[0] <= told[0] <= told[1] <= self.waits[1]
-        if statuses[429] and not within:
+        if statuses[self.denial] and not within:
             faults.append(f"Retry-After {_span(told)}, expected {_span(self.waits)}")
         slowest = self.slowest()
         if slowest is not None and slowest > self.longest:
@@ -46,7 +48,7 @@ class Row:
 
     def told(self) -> tuple[int, int] | None:
         """Give the shortest and the longest Retry-After, if every denied guess was told one."""
-        denied = [answer for answer in self.answers if answer.status == 429]
+        denied = [answer for answer in self.answers if answer.status == self.denial]
         told = [answer.retry_after for answer in denied if answer.retry_after is not None]
         return (min(told), max(told)) if told and len(told) == len(denied) else None
 

@@ -33,7 +33,12 @@ class Server:
         """Start it, empty, and wait until it answers."""
         options = ("--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
         self._process = await asyncio.create_subprocess_exec(
-            self._binary, *options, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+            self._binary,
+            *options,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            # An interrupt at the terminal goes to the demo alone.
+            start_new_session=True,
         )
         await asyncio.wait_for(self._answering(self._process), START_SECONDS)
 

@@ -43,6 +43,8 @@ async def serving(service: str, **settings: str) -> AsyncIterator[int]:
             stdout=log,
             stderr=log,
             env={**environment, **settings, "PORT": "0"},
+            # An interrupt at the terminal goes to the demo alone, which ends its services when it is done with them.
+            start_new_session=True,
         )
         try:
             yield await asyncio.wait_for(_port(process, log), START_SECONDS)
