@@ -50,7 +50,8 @@ answer then:
   open    lets everybody in, without counting: no bound
   closed  lets nobody in, and answers 503
 
-A server that comes back without its data has one more budget for all. An answer may take {outage.LONGEST_SECONDS} s at most.
+A server that comes back without its data has one more budget for all.
+No answer may take longer than {outage.LONGEST_SECONDS} s.
 """
 
 
