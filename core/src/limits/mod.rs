@@ -14,18 +14,18 @@ pub use fixed_window::FixedWindow;
 pub use limiter::Limiter;
 pub use token_bucket::TokenBucket;
 
-use siphasher::sip128::SipHasher24;
+use siphasher::sip128::SipHasher13;
 
 use crate::id::secret_words;
 use crate::key::Digest;
 
 /// Digests of single-key limiters: a keyed hash, so that crafted keys cannot collide, and cheaper than SHA-256.
-struct TextDigests(SipHasher24);
+struct TextDigests(SipHasher13);
 
 impl TextDigests {
     fn new() -> Self {
         let [a, b] = secret_words();
-        Self(SipHasher24::new_with_keys(a, b))
+        Self(SipHasher13::new_with_keys(a, b))
     }
 
     fn of(&self, key: &[u8]) -> Digest {

@@ -100,20 +100,23 @@ impl StrikeTable {
 
     /// Counts `id` on live strikes or new ones. [`StrikeTable::make_room`] went before.
     pub(crate) fn commit(&mut self, slot: Option<Slot>, key: Digest, id: AttemptId, now: Timestamp) -> (Slot, Outcome) {
-        let slot = match slot {
-            None => self.slots.insert(Entry { key, ..Entry::default() }),
-            Some(slot) => {
-                self.unlink(slot, self.list_of(slot));
-                if self.live(Some(slot), now).is_none() {
-                    self.slots.get_mut(slot).strikes = Strikes::default();
-                }
-                slot
-            }
-        };
+        let list = slot.map(|slot| self.list_of(slot));
+        let is_live = self.live(slot, now).is_some();
+        let slot = slot.unwrap_or_else(|| self.slots.insert(Entry { key, ..Entry::default() }));
         let strikes = &mut self.slots.get_mut(slot).strikes;
+        if !is_live {
+            *strikes = Strikes::default();
+        }
         self.policy.heal(strikes, now);
         let outcome = self.policy.commit(strikes, id, now);
-        self.link(slot);
+        let is_in_place =
+            list == Some(COUNTING) && outcome == Outcome::Allowed && self.lists[COUNTING].front() == Some(slot);
+        if !is_in_place {
+            if let Some(list) = list {
+                self.unlink(slot, list);
+            }
+            self.link(slot);
+        }
         (slot, outcome)
     }
 
