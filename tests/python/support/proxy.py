@@ -10,6 +10,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable
 
 FAULTS = {
     "pass": "hand on everything",
@@ -68,6 +69,14 @@ class Proxy:
                 for side in (client, server):
                     side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     self._open.add(side)
+                self._spawn(self._lead, client, server)
+
+    def _lead(self, client: socket.socket, server: socket.socket) -> None:
+        back = self._spawn(self._pump, server, client, "drop_down")
+        self._pump(client, server, "drop_up")
+        back.join()
+        client.close()
+        server.close()
 
     def _pump(self, source: socket.socket, target: socket.socket, losing: str) -> None:
         with contextlib.suppress(OSError):
@@ -89,5 +98,7 @@ class Proxy:
             side.shutdown(socket.SHUT_RDWR)
             side.close()
 
-    def _spawn(self, run: object, *arguments: object) -> None:
-        threading.Thread(target=run, args=arguments, daemon=True).start()  # type: ignore[arg-type]
+    def _spawn(self, run: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=run, args=arguments, daemon=True)
+        thread.start()
+        return thread
