@@ -23,6 +23,15 @@ pub struct Stats {
     pub tracked_keys: u64,
 }
 
+impl Stats {
+    /// The counters of a limiter with one rule.
+    pub(crate) fn of(rule: &str, counters: &RuleCounters, evicted: u64, tracked_keys: usize) -> Self {
+        let mut stats = Self { evicted, tracked_keys: tracked_keys as u64, ..Self::default() };
+        counters.add_to(&mut stats, rule);
+        stats
+    }
+}
+
 /// The counters of one rule.
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounters {

@@ -214,9 +214,7 @@ impl AttemptLimiter {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let table = self.table.lock();
-        let mut stats = Stats { evicted: table.evicted(), tracked_keys: table.len() as u64, ..Stats::default() };
-        self.counters.add_to(&mut stats, &self.name);
-        stats
+        Stats::of(&self.name, &self.counters, table.evicted(), table.len())
     }
 
     fn digest(&self, key: &[u8]) -> Result<Digest, Error> {

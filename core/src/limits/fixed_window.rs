@@ -145,8 +145,6 @@ impl FixedWindow {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let windows = self.windows.lock();
-        let mut stats = Stats { evicted: windows.evicted(), tracked_keys: windows.len() as u64, ..Stats::default() };
-        self.counters.add_to(&mut stats, &self.name);
-        stats
+        Stats::of(&self.name, &self.counters, windows.evicted(), windows.len())
     }
 }

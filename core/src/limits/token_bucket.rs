@@ -136,9 +136,7 @@ impl TokenBucket {
     /// A snapshot of the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats { evicted: self.buckets.evicted(), tracked_keys: self.len() as u64, ..Stats::default() };
-        self.counters.add_to(&mut stats, &self.name);
-        stats
+        Stats::of(&self.name, &self.counters, self.buckets.evicted(), self.len())
     }
 
     fn take(&self, key: &[u8], n: u32, now: Timestamp) -> bool {
