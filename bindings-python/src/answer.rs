@@ -4,7 +4,7 @@
 //! awaited once; one that is dropped without an await says so, as a coroutine does.
 
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use doorkeep::either;
 use pyo3::IntoPyObjectExt;
@@ -34,14 +34,17 @@ pub(crate) struct Answer {
 
 enum State {
     Told(PyResult<Py<PyAny>>),
-    /// `future` is there as soon as a task waits.
-    Asked {
-        pending: Arc<dyn Pending>,
-        shown: Shown,
-        process: u32,
-        future: Option<Py<PyAny>>,
-    },
+    Asked(Asked),
     Taken,
+}
+
+struct Asked {
+    pending: Arc<dyn Pending>,
+    shown: Shown,
+    /// Only in this one does anybody answer.
+    process: u32,
+    /// There as soon as a task waits.
+    future: Option<Py<PyAny>>,
 }
 
 /// Makes the Python object of an answer that is there.
@@ -78,7 +81,7 @@ impl Answer {
                     shown(py, answer, with)?.into_py_any(py)
                 };
                 let process = std::process::id();
-                Self::of(name, State::Asked { pending, shown: Box::new(shown), process, future: None })
+                Self::of(name, State::Asked(Asked { pending, shown: Box::new(shown), process, future: None }))
             }
         }
     }
@@ -90,11 +93,11 @@ impl Answer {
         name: &'static str,
         look: impl FnOnce(Python<'_>, Py<PyAny>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let state = match std::mem::replace(&mut *self.lock(), State::Taken) {
+        let state = match self.replace(State::Taken) {
             State::Told(told) => State::Told(told.and_then(|value| look(py, value))),
-            State::Asked { pending, shown, process, future } => {
-                let shown: Shown = Box::new(move |py| look(py, shown(py)?));
-                State::Asked { pending, shown, process, future }
+            State::Asked(Asked { pending, shown, process, future }) => {
+                let shown = Box::new(move |py: Python<'_>| look(py, shown(py)?));
+                State::Asked(Asked { pending, shown, process, future })
             }
             State::Taken => State::Told(Err(self.already_awaited())),
         };
@@ -107,48 +110,50 @@ impl Answer {
 
     /// Takes one step: gives the future to wait for, or raises what the await comes to.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let mut state = self.lock();
-        if let State::Asked { pending, process, future, .. } = &mut *state
-            && !pending.is_told()
-        {
-            if *process != std::process::id() {
-                return Err(PyRuntimeError::new_err(format!("{} was called before the fork", self.call)));
-            }
-            let waits = match future {
-                Some(_) => true,
-                None => {
-                    let (made, wake) = bridge::wait(py)?;
-                    *future = Some(made);
-                    pending.wake_with(wake)
-                }
-            };
-            if let Some(future) = future.as_ref().filter(|_| waits) {
-                future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
-                return Ok(future.clone_ref(py));
-            }
-        }
-        let told = std::mem::replace(&mut *state, State::Taken);
-        drop(state);
-        let value = match told {
+        // Nothing stays locked: what runs below is Python's, which may let another thread in.
+        let value = match self.replace(State::Taken) {
             State::Told(told) => told?,
-            State::Asked { shown, .. } => shown(py)?,
+            State::Asked(mut asked) => match asked.waits_for(py)? {
+                Some(future) => {
+                    self.replace(State::Asked(asked));
+                    return Ok(future);
+                }
+                None => (asked.shown)(py)?,
+            },
             State::Taken => return Err(self.already_awaited()),
         };
         // Inside a tuple, or a value that is itself a tuple would be spread over the arguments.
         Err(PyStopIteration::new_err((value,)))
     }
 
-    fn give_up(&self) {
-        let state = std::mem::replace(&mut *self.lock(), State::Taken);
-        drop(state);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn replace(&self, state: State) -> State {
+        std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
     }
 
     fn already_awaited(&self) -> PyErr {
         PyRuntimeError::new_err(format!("{} was already awaited", self.call))
+    }
+}
+
+impl Asked {
+    /// The future that a task has to wait for; none if the answer is there.
+    fn waits_for(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.pending.is_told() {
+            return Ok(None);
+        }
+        if self.process != std::process::id() {
+            return Err(PyRuntimeError::new_err("a call made before the fork is answered in the parent only"));
+        }
+        if self.future.is_none() {
+            let (future, wake) = bridge::wait(py)?;
+            self.future = Some(future);
+            if !self.pending.wake_with(wake) {
+                return Ok(None);
+            }
+        }
+        let Some(future) = &self.future else { return Ok(None) };
+        future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
+        Ok(Some(future.clone_ref(py)))
     }
 }
 
@@ -181,13 +186,13 @@ impl Answer {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _the_exception_carries_its_own = traceback;
-        self.give_up();
+        drop(self.replace(State::Taken));
         Err(PyErr::from_value(value.unwrap_or(kind).clone()))
     }
 
     /// Do without the answer, as a coroutine's `close` does.
     fn close(&self) {
-        self.give_up();
+        drop(self.replace(State::Taken));
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -214,13 +219,13 @@ impl Answer {
     // would keep its event loop for ever.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.state.try_lock().as_deref() {
-            Ok(State::Asked { future: Some(future), .. }) => visit.call(future),
+            Ok(State::Asked(Asked { future: Some(future), .. })) => visit.call(future),
             _ => Ok(()),
         }
     }
 
     fn __clear__(&self) {
-        self.give_up();
+        drop(self.replace(State::Taken));
     }
 }
 
@@ -233,7 +238,7 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         let state = std::mem::replace(self.state.get_mut().unwrap_or_else(PoisonError::into_inner), State::Taken);
-        if matches!(state, State::Taken | State::Asked { future: Some(_), .. }) {
+        if matches!(state, State::Taken | State::Asked(Asked { future: Some(_), .. })) {
             return;
         }
         // At interpreter exit there is nobody left to warn.

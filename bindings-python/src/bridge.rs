@@ -1,26 +1,25 @@
-//! From the runtime's thread to event loops: completions in batches, one wake for each batch.
+//! From the runtime's thread to event loops: completions in batches, one alarm for each batch.
 //!
-//! A completion goes into the queue of its loop; the first one into an empty queue makes a socket readable, which the
-//! loop watches; the loop then drains the whole queue. Invariants: the runtime's thread runs no Python and never waits
-//! for the GIL; a bridge is held by its loop alone and holds no loop, so both die together; no bridge crosses a fork.
+//! A completion goes into the queue of its loop; the first one into an empty queue rings the loop, which drains the whole
+//! queue. Invariants: the runtime's thread runs no Python and never waits for the GIL; a bridge is held by its loop alone
+//! and holds no loop but through the tasks that wait, so both die together; no bridge crosses a fork.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::{PyTraverseError, PyVisit, intern};
 
-/// What the reader of one event loop has to drain.
+use crate::alarm::Alarm;
+
+/// The tickets of those whose answers are there.
+#[derive(Default)]
 struct Queue {
-    filled: Mutex<Vec<u64>>,
-    alarm: UnixStream,
+    ready: Mutex<Vec<u64>>,
+    alarm: OnceLock<Alarm>,
 }
 
 /// Wakes one waiter of one loop.
@@ -32,63 +31,39 @@ pub(crate) struct Wake {
 impl Wake {
     /// Tells the loop that the waiter's answer is there. Also when the loop is closed: then nobody reads it.
     pub(crate) fn up(self) {
-        let mut filled = lock(&self.queue.filled);
-        let is_first = filled.is_empty();
-        filled.push(self.ticket);
-        drop(filled);
-        if is_first {
-            // A full buffer is an alarm that nobody has heard yet; a loop that is gone hears none.
-            let _heard = (&self.queue.alarm).write(&[1]);
+        let mut ready = lock(&self.queue.ready);
+        let is_first = ready.is_empty();
+        ready.push(self.ticket);
+        drop(ready);
+        if let Some(alarm) = self.queue.alarm.get().filter(|_| is_first) {
+            alarm.ring();
         }
     }
 }
 
-/// The waiters of one running event loop. Called by the loop when there is something to drain.
+/// The waiters of one running event loop. Called by the loop when some of them are ready.
 #[pyclass(module = "doorkeep._native", frozen, weakref)]
+#[derive(Default)]
 pub(crate) struct Bridge {
     queue: Arc<Queue>,
-    bell: UnixStream,
     /// The futures that tasks wait on, by ticket.
     waiting: Mutex<HashMap<u64, Py<PyAny>>>,
     tickets: AtomicU64,
-}
-
-impl Bridge {
-    fn new() -> PyResult<Self> {
-        let (alarm, bell) = UnixStream::pair()?;
-        alarm.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
-        Ok(Self {
-            queue: Arc::new(Queue { filled: Mutex::default(), alarm }),
-            bell,
-            waiting: Mutex::default(),
-            tickets: AtomicU64::new(0),
-        })
-    }
-
-    fn silence(&self) {
-        let mut heard = [0; 64];
-        loop {
-            match (&self.bell).read(&mut heard) {
-                Ok(64) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return,
-            }
-        }
-    }
 }
 
 #[pymethods]
 impl Bridge {
     /// Finish the futures whose answers are there. One that was cancelled meanwhile is passed over.
     fn __call__(&self, py: Python<'_>) {
-        self.silence();
-        let filled = std::mem::take(&mut *lock(&self.queue.filled));
-        let ready: Vec<Py<PyAny>> = {
+        if let Some(alarm) = self.queue.alarm.get() {
+            alarm.silence();
+        }
+        let ready = std::mem::take(&mut *lock(&self.queue.ready));
+        let futures: Vec<Py<PyAny>> = {
             let mut waiting = lock(&self.waiting);
-            filled.iter().filter_map(|ticket| waiting.remove(ticket)).collect()
+            ready.iter().filter_map(|ticket| waiting.remove(ticket)).collect()
         };
-        for future in ready {
+        for future in futures {
             if let Err(raised) = finish(future.bind(py)) {
                 raised.write_unraisable(py, None);
             }
@@ -130,36 +105,50 @@ fn finish(future: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The bridges in use, by the address of their loop. Both are held weakly.
+/// The bridges in use.
 static BRIDGES: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 struct Known {
     process: u32,
+    /// Of the loop: looked at before anything of Python's is touched.
+    address: usize,
     event_loop: Py<PyWeakrefReference>,
     bridge: Py<PyWeakrefReference>,
 }
 
+impl Known {
+    fn bridge<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Bridge>> {
+        self.bridge.bind(py).upgrade_as().ok().flatten()
+    }
+}
+
 fn of_loop<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Bridge>> {
-    let (py, process) = (running.py(), std::process::id());
-    let known = lock(&BRIDGES).iter().find_map(|known| {
-        let is_it = known.process == process && known.event_loop.bind(py).upgrade().is_some_and(|it| it.is(running));
-        if is_it { known.bridge.bind(py).upgrade_as::<Bridge>().ok().flatten() } else { None }
-    });
+    let (py, process, address) = (running.py(), std::process::id(), running.as_ptr() as usize);
+    let is_it = |known: &&Known| {
+        known.process == process
+            && known.address == address
+            // Another loop may have died here.
+            && known.event_loop.bind(py).upgrade().is_some_and(|event_loop| event_loop.is(running))
+    };
+    let known = lock(&BRIDGES).iter().find(is_it).and_then(|known| known.bridge(py));
     if let Some(bridge) = known {
         return Ok(bridge);
     }
-    let bridge = Bound::new(py, Bridge::new()?)?;
+    let bridge = Bound::new(py, Bridge::default())?;
+    let alarm = Alarm::install(running, bridge.as_any())?;
+    // A bridge is new once.
+    let _is_set = bridge.get().queue.alarm.set(alarm);
     let known = Known {
         process,
+        address,
         event_loop: PyWeakrefReference::new(running)?.unbind(),
         bridge: PyWeakrefReference::new(&bridge)?.unbind(),
     };
-    running.call_method1(intern!(py, "add_reader"), (bridge.get().bell.as_raw_fd(), &bridge))?;
     let mut bridges = lock(&BRIDGES);
+    let all = std::mem::replace(&mut *bridges, vec![known]);
     let (kept, gone): (Vec<_>, Vec<_>) =
-        bridges.drain(..).partition(|known| known.bridge.bind(py).upgrade().is_some() && known.process == process);
-    *bridges = kept;
-    bridges.push(known);
+        all.into_iter().partition(|known| known.process == process && known.bridge(py).is_some());
+    bridges.extend(kept);
     drop(bridges);
     drop(gone);
     Ok(bridge)

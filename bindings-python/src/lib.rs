@@ -4,6 +4,7 @@
 //! the GIL; a call waits only for a store, and without the GIL; no argument of any type causes a panic.
 
 mod aio;
+mod alarm;
 mod answer;
 mod attempt;
 mod attempt_limiter;

@@ -20,7 +20,7 @@ enum State<T> {
 
 /// A slot, whatever it is filled with.
 pub(crate) trait Pending: Send + Sync {
-    /// Asks to be woken when the slot is filled; false if it is already.
+    /// Asks to be woken when the slot is filled; false if it is already, and the waking done with.
     fn wake_with(&self, wake: Wake) -> bool;
     fn is_told(&self) -> bool;
 }
@@ -67,13 +67,12 @@ impl<T> Slot<T> {
 
 impl<T: Send> Pending for Slot<T> {
     fn wake_with(&self, wake: Wake) -> bool {
-        match &mut *self.lock() {
-            State::Waiting(waiting) => {
-                *waiting = Some(wake);
-                true
-            }
-            State::Told(_) | State::Lost => false,
+        if let State::Waiting(waiting) = &mut *self.lock() {
+            *waiting = Some(wake);
+            return true;
         }
+        wake.up();
+        false
     }
 
     fn is_told(&self) -> bool {

@@ -1,0 +1,374 @@
+"""Answers of a store on their way to event loops: whoever awaits, cancels, forks, closes or forgets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from doorkeep import AttemptDenied, ConfigError, InvalidKeyError, Limiter, Outcome, RedisStore, Rule, StrikeRule, aio
+from support.proxy import Proxy
+from support.servers import Server
+
+OpenStore = Callable[..., RedisStore]
+RULE = Rule("login-ip", "5/1h")
+WIDE = Rule("wide", "100000/365d")
+STRIKES = StrikeRule("login-account", threshold=5, lockout_window="1h")
+
+
+class NoReaders(asyncio.SelectorEventLoop):
+    """A loop that watches no sockets for others, as the Proactor of Windows."""
+
+    def add_reader(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+def loops() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    made: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+        "asyncio": asyncio.new_event_loop,
+        "no readers": NoReaders,
+    }
+    if sys.platform != "win32":
+        import uvloop
+
+        made["uvloop"] = uvloop.new_event_loop
+    return made
+
+
+LOOPS = loops()
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a coroutine to its end on a fresh loop of each kind."""
+    make = LOOPS[request.param]
+
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        event_loop = make()
+        try:
+            return event_loop.run_until_complete(main)
+        finally:
+            event_loop.run_until_complete(event_loop.shutdown_asyncgens())
+            event_loop.close()
+
+    return run
+
+
+@pytest.fixture
+def redis(servers: Callable[[str], Server]) -> Server:
+    return servers("redis")
+
+
+@pytest.fixture
+def limiter(redis: Server, open_store: OpenStore) -> aio.Limiter:
+    return aio.Limiter(store=open_store(redis.url))
+
+
+@pytest.fixture
+def slow(proxy: Proxy, open_store: OpenStore) -> Iterator[aio.Limiter]:
+    """Give a limiter, connected and warm, whose server is silent from now on, for two seconds a call."""
+    limiter = aio.Limiter(store=open_store(proxy.url, on_error="closed"))
+    asyncio.run(wait(limiter.allow(RULE.key("warm"))))
+    proxy.set("stall")
+    yield limiter
+    proxy.set("pass")
+
+
+async def wait(answer: Any) -> Any:
+    return await answer
+
+
+def left(limiter: aio.Limiter, key: str, rule: Rule = RULE) -> int:
+    """How many calls the server still admits, asked over a connection of one's own."""
+    return int(asyncio.run(wait(limiter.peek(rule.key(key)))).remaining)
+
+
+def test_an_answer_serves_wherever_a_coroutine_does(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        assert await limiter.allow(RULE.key("a"))
+        assert await asyncio.create_task(limiter.allow(RULE.key("a")))
+        assert await asyncio.wait_for(limiter.allow(RULE.key("a")), 5)
+        assert all(await asyncio.gather(limiter.allow(RULE.key("a")), limiter.allow(RULE.key("a"))))
+        assert not await limiter.allow(RULE.key("a"))
+        done, pending = await asyncio.wait([asyncio.ensure_future(limiter.peek(RULE.key("a")))])
+        assert [bool(task.result()) for task in done] == [False]
+        assert not pending
+
+    run(main())
+
+
+def test_10_000_calls_in_flight_are_all_answered(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        decisions = await asyncio.gather(*[limiter.allow(WIDE.key("a")) for _ in range(10_000)])
+        assert sorted(decision.remaining for decision in decisions) == list(range(90_000, 100_000))
+
+    run(main())
+
+
+def test_the_request_is_sent_at_the_call_and_the_await_may_come_late(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        answer = limiter.allow(RULE.key("a"), cost=5)
+        time.sleep(0.2)
+        assert not await limiter.peek(RULE.key("a"))
+        assert await answer
+
+    run(main())
+
+
+def test_a_call_may_be_made_before_there_is_a_loop_and_in_another_one(limiter: aio.Limiter) -> None:
+    early = limiter.allow(RULE.key("a"))
+    assert asyncio.run(wait(early)).remaining == 4
+
+    async def call() -> Any:
+        return limiter.allow(RULE.key("a"))
+
+    assert asyncio.run(wait(asyncio.run(call()))).remaining == 3
+
+
+def test_errors_are_raised_by_the_await_and_not_by_the_call(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        strikes = aio.AttemptLimiter(5, "1h", name="errors", store=limiter.store)
+        for answer in (strikes.attempt(""), strikes.locked(""), strikes.reset("")):
+            with pytest.raises(InvalidKeyError, match="a key must not be empty"):
+                await answer
+        many = [RULE.key(str(n)) for n in range(17)]
+        for bad in (limiter.allow(), limiter.allow(*many), limiter.allow(RULE.key("a"), cost=-1)):
+            with pytest.raises(ConfigError):
+                await bad
+        attempt = await limiter.attempt(RULE.key("a"))
+        with pytest.raises(ConfigError, match="the attempt holds no such rule"):
+            await attempt.success(forgive=["other"])
+
+    run(main())
+
+
+def test_a_forgotten_await_has_no_truth_warns_and_stays_counted(limiter: aio.Limiter) -> None:
+    answer = limiter.allow(RULE.key("a"))
+    with pytest.raises(TypeError, match="has to be awaited first"):
+        bool(answer)
+    with pytest.raises(TypeError, match="has to be awaited first"):
+        _ = answer == Outcome.DENIED
+    with pytest.warns(RuntimeWarning, match="aio.Limiter.allow was never awaited; what it counted stays counted"):
+        del answer
+    assert left(limiter, "a") == 4
+
+
+def test_an_answer_is_awaited_once(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        answer = limiter.allow(RULE.key("a"))
+        await answer
+        with pytest.raises(RuntimeError, match="aio.Limiter.allow was already awaited"):
+            await answer
+
+    run(main())
+
+
+def test_an_await_outside_of_asyncio_is_an_error_and_no_hang(slow: aio.Limiter) -> None:
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        slow.allow(RULE.key("a")).send(None)
+
+
+def test_a_cancelled_call_runs_to_its_end_and_stays_counted(run: Run, proxy: Proxy, open_store: OpenStore) -> None:
+    limiter = aio.Limiter(store=open_store(proxy.url, prefix="cancelled"))
+
+    async def main() -> None:
+        await limiter.allow(RULE.key("warm"))
+        proxy.set("stall")
+        task = asyncio.create_task(limiter.allow(RULE.key("a")))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(limiter.allow(RULE.key("a")), 0.05)
+        proxy.set("pass")
+        # The connection is the same, and usable: replies that nobody waits for are not taken for others.
+        assert (await limiter.allow(RULE.key("b"), cost=2)).remaining == 3
+        assert (await limiter.peek(RULE.key("a"))).remaining == 3
+        assert proxy.accepted == 1
+
+    run(main())
+
+
+def test_one_of_many_gathered_calls_may_be_cancelled(run: Run, limiter: aio.Limiter) -> None:
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(limiter.allow(WIDE.key("a"))) for _ in range(100)]
+        await asyncio.sleep(0)
+        # Some may have been answered already.
+        cancelled = [task.cancel() if number % 2 else False for number, task in enumerate(tasks)]
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(answer, asyncio.CancelledError) for answer in told] == cancelled
+        assert all(answer for answer, gone in zip(told, cancelled, strict=True) if not gone)
+        assert (await limiter.peek(WIDE.key("a"))).remaining == 99_900
+
+    run(main())
+
+
+def test_an_attempt_in_a_block_is_settled_by_how_the_block_ends(run: Run, limiter: aio.Limiter) -> None:
+    keys = (RULE.key("a"), STRIKES.key("a"))
+
+    async def remaining() -> tuple[int, int]:
+        first, second = await asyncio.gather(*[limiter.peek(key) for key in keys])
+        return first.remaining, second.remaining
+
+    async def main() -> None:
+        async with limiter.attempt(*keys) as attempt:
+            assert attempt.allowed
+            assert await attempt.success(forgive=[STRIKES])
+        assert await remaining() == (4, 5)
+        with pytest.raises(ZeroDivisionError):
+            async with limiter.attempt(*keys):
+                raise ZeroDivisionError
+        assert await remaining() == (4, 5)
+        with pytest.raises(KeyError):
+            async with await limiter.attempt(*keys, count_on=KeyError):
+                raise KeyError
+        assert await remaining() == (3, 4)
+        attempt = await limiter.attempt(*keys)
+        assert (await attempt.extend(WIDE.key("a"))).remaining == 99_999
+        assert attempt.holds(WIDE.key("a"))
+        assert await attempt.cancel() is True
+        assert await attempt.cancel() is False
+        assert await remaining() == (3, 4)
+        await limiter.allow(RULE.key("a"), cost=3)
+        with pytest.raises(AttemptDenied) as denied:
+            async with limiter.attempt(*keys):
+                pass
+        assert denied.value.decision.rule == "login-ip"
+
+    run(main())
+
+
+def test_a_task_cancelled_inside_the_block_leaves_the_attempt_counted(run: Run, limiter: aio.Limiter) -> None:
+    async def login(entered: asyncio.Event) -> None:
+        async with limiter.attempt(RULE.key("a")):
+            entered.set()
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        entered = asyncio.Event()
+        task = asyncio.create_task(login(entered))
+        await entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await limiter.peek(RULE.key("a"))).remaining == 4
+
+    run(main())
+
+
+def test_a_crash_gives_back_also_when_the_task_is_cancelled_meanwhile(run: Run, limiter: aio.Limiter) -> None:
+    async def login(crashing: asyncio.Event) -> None:
+        async with limiter.attempt(RULE.key("a")):
+            crashing.set()
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        crashing = asyncio.Event()
+        task = asyncio.create_task(login(crashing))
+        await crashing.wait()
+        # The task now waits for the answer of its give back.
+        task.cancel()
+        with pytest.raises((asyncio.CancelledError, ZeroDivisionError)):
+            await task
+        async with asyncio.timeout(5) if sys.version_info >= (3, 11) else _Nothing():
+            while (await limiter.peek(RULE.key("a"))).remaining != 5:
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+
+class _Nothing:
+    async def __aenter__(self) -> None: ...
+    async def __aexit__(self, *arguments: object) -> None: ...
+
+
+def test_one_module_level_limiter_serves_loop_after_loop(run: Run, limiter: aio.Limiter) -> None:
+    async def once() -> bool:
+        return bool(await limiter.allow(RULE.key("a")))
+
+    assert [run(once()) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_several_loops_in_threads_share_one_limiter(run: Run, limiter: aio.Limiter) -> None:
+    async def some() -> int:
+        return sum(map(bool, await asyncio.gather(*[limiter.allow(RULE.key("a")) for _ in range(100)])))
+
+    admitted: list[int] = []
+    threads = [threading.Thread(target=lambda: admitted.append(run(some()))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(admitted) == 8
+    assert sum(admitted) == 5
+
+
+def test_a_loop_is_freed_with_its_bridge(run: Run, limiter: aio.Limiter) -> None:
+    seen: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+    async def main() -> None:
+        seen.append(weakref.ref(asyncio.get_running_loop()))
+        await asyncio.gather(*[limiter.allow(WIDE.key("a")) for _ in range(10)])
+
+    run(main())
+    descriptors = count_descriptors()
+    for _ in range(50):
+        run(main())
+    gc.collect()
+    assert [ref for ref in seen if ref() is not None] == []
+    assert count_descriptors() <= descriptors
+
+
+def count_descriptors() -> int:
+    return len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_loop_closed_with_calls_in_flight_is_freed_and_harms_nobody(
+    kind: str, slow: aio.Limiter, proxy: Proxy
+) -> None:
+    def leave() -> weakref.ref[asyncio.AbstractEventLoop]:
+        event_loop = LOOPS[kind]()
+
+        async def main() -> None:
+            for _ in range(10):
+                tasks.append(asyncio.ensure_future(slow.allow(WIDE.key("a"))))
+            await asyncio.sleep(0.05)
+
+        tasks: list[Any] = []
+        event_loop.run_until_complete(main())
+        event_loop.close()
+        return weakref.ref(event_loop)
+
+    descriptors = count_descriptors()
+    left_behind = [leave() for _ in range(3)]
+    proxy.set("pass")
+    deadline = time.monotonic() + 5
+    while (count_descriptors() > descriptors or any(ref() for ref in left_behind)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+        gc.collect()
+    assert not any(ref() for ref in left_behind)
+    assert count_descriptors() <= descriptors
+    assert left(slow, "a", WIDE) == 100_000 - 30
+
+
+def test_a_blocking_call_inside_a_running_loop_is_answered(run: Run, limiter: aio.Limiter) -> None:
+    blocking = Limiter(store=limiter.store)
+
+    async def main() -> None:
+        answer = limiter.allow(RULE.key("a"))
+        assert blocking.allow(RULE.key("a"))
+        assert await answer
+
+    run(main())
