@@ -113,7 +113,7 @@ impl Answer {
         // Nothing stays locked: what runs below is Python's, which may let another thread in.
         let value = match self.replace(State::Taken) {
             State::Told(told) => told?,
-            State::Asked(mut asked) => match asked.waits_for(py)? {
+            State::Asked(mut asked) => match asked.waits_for(py, self.call)? {
                 Some(future) => {
                     self.replace(State::Asked(asked));
                     return Ok(future);
@@ -137,12 +137,12 @@ impl Answer {
 
 impl Asked {
     /// The future that a task has to wait for; none if the answer is there.
-    fn waits_for(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn waits_for(&mut self, py: Python<'_>, call: &str) -> PyResult<Option<Py<PyAny>>> {
         if self.pending.is_told() {
             return Ok(None);
         }
         if self.process != std::process::id() {
-            return Err(PyRuntimeError::new_err("a call made before the fork is answered in the parent only"));
+            return Err(PyRuntimeError::new_err(format!("{call} was called before the fork")));
         }
         if self.future.is_none() {
             let (future, wake) = bridge::wait(py)?;
