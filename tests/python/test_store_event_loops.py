@@ -179,7 +179,7 @@ def test_an_answer_dropped_on_its_way_warns_and_stays_counted(run: Run, beside: 
 # The end of a process.
 
 PROGRAM = """
-import asyncio, sys, threading
+import asyncio, signal, sys, threading
 from doorkeep import Limiter, RedisStore, Rule, aio
 
 store = RedisStore(sys.argv[1], timeout=20, on_error="closed")
@@ -202,6 +202,8 @@ async def main():
 if "threads" in sys.argv:
     for _ in range(4):
         threading.Thread(target=ask_for_ever, daemon=True).start()
+# Whatever started the tests may ignore it, and that would be inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main())
 """
 CLEAN = (0, "asked\n", "")

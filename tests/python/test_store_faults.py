@@ -218,7 +218,7 @@ def test_threads_on_a_silent_server_each_wait_one_timeout(server: Server, open_s
 
 
 def test_a_late_reply_is_never_taken_for_another_calls(proxy: Proxy, open_store: OpenStore) -> None:
-    store = open_store(proxy.url, timeout=0.2, on_error="closed")
+    store = open_store(proxy.url, timeout=TIMEOUT, on_error="closed")
     limiter = Limiter(store=store)
     for name, cost in (("spent", 3), ("fresh", 1)):
         assert limiter.allow(RULE.key(name), cost=cost)

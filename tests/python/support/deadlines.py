@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 TIMEOUT = 0.5
 ONE_TIMEOUT = TIMEOUT + 0.4
 AT_ONCE = 0.25
-HEARTBEAT = 0.25
+HEARTBEAT = 0.4
 # A probe a second, each with a timeout of its own, and a connection that is only given up after two.
 IS_BACK = 4
 
