@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -249,3 +251,29 @@ def test_500_gathered_calls_on_two_keys_admit_what_both_allow(shared: Server, op
         assert (await limiter.peek(wide.key("ann"))).remaining == 45
 
     asyncio.run(main())
+
+
+WITHOUT_A_SERVER = """
+import asyncio
+from doorkeep import Limiter, RedisStore, Rule, aio
+store = RedisStore("redis://ann:hunter2@127.0.0.1:1/0")
+rule = Rule("login-ip", "2/1h")
+blocking = Limiter(store=store)
+print([bool(blocking.allow(rule.key("ann"))) for _ in range(3)])
+async def main():
+    limiter = aio.Limiter(store=store)
+    print([bool(await limiter.allow(rule.key("ann"))) for _ in range(3)])
+    await store.aclose()
+asyncio.run(main())
+store.close()
+"""
+
+
+def test_a_process_that_starts_without_a_server_works_and_ends_clean() -> None:
+    command = [sys.executable, "-X", "dev", "-c", WITHOUT_A_SERVER]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "[True, True, False]\n" * 2
+    # A program without logging of its own shows warnings on stderr; the end of the program shows nothing else.
+    assert done.stderr.startswith("store down: 127.0.0.1:1 does not answer")
+    assert len(done.stderr.splitlines()) == 1
+    assert "hunter2" not in done.stderr
