@@ -65,7 +65,7 @@ export class LimiterUnavailable extends AttemptDenied {
   }
 }
 
-/** Too much was asked of a provider that answers only yes or no. */
+/** For providers that issue something, such as tokens, when a subject has used up its rate: answer 429. No limiter throws it. */
 export class RateLimitExceeded extends DoorkeepError {
   readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
 

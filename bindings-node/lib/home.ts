@@ -19,5 +19,6 @@ export function home({ store, onError, clock }: CommonOptions): Home {
     throw new ConfigError('clock must be a function')
   }
   const there = store ?? undefined
-  return { store: there, clock: clock ?? undefined, native: [there && handleOf(there), onError] }
+  const handle = there === undefined ? undefined : handleOf(there)
+  return { store: there, clock: clock ?? undefined, native: [handle, onError] }
 }

@@ -91,7 +91,7 @@ export class RedisStore {
   static {
     handleOf = (store) => {
       if (typeof store !== 'object' || store === null || !(#handle in store)) {
-        throw new ConfigError('store must be a RedisStore')
+        throw new ConfigError('store must be a RedisStore, or left out for memory')
       }
       return store.#handle
     }

@@ -23,11 +23,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     let max_keys = input::max_keys(call.given(2)?.value())?;
     let fixed = FixedWindow::new(home.store, call.given(3)?.name(), (limit, window, max_keys), home.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
-    let name = match &fixed {
-        FixedWindow::Memory(fixed) => fixed.name(),
-        FixedWindow::Store(fixed) => fixed.name(),
-    };
-    methods.value(c"name", call::string(call.env, name)?)?;
+    methods.value(c"name", call::string(call.env, fixed.name())?)?;
     methods.value(c"limit", call::number(call.env, f64::from(fixed.limit()))?)?;
     methods.value(c"windowMicros", call::number(call.env, micros(fixed.window()))?)?;
     methods.with(

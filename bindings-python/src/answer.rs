@@ -1,6 +1,6 @@
-//! An awaitable that was finished before it was made.
+//! An awaitable: finished when it was made over memory, finished by the bridge over a store.
 //!
-//! Knows no limiter and no event loop. Invariants: its truth is never taken, so a forgotten `await` cannot admit; it is
+//! Knows no limiter. Invariants: its truth is never taken, so a forgotten `await` cannot admit; it is
 //! awaited once; one that is dropped without an await says so, as a coroutine does.
 
 use std::ffi::CString;

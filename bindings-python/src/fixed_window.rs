@@ -1,6 +1,6 @@
 //! The fixed window, one key a call.
 //!
-//! Conversions only. Specified by `tests/vectors/fixed_window*.json`.
+//! Conversions only. Specified by `tests/vectors/fixed-window.json`.
 
 use doorkeep::{Decision as Decided, Error, either, input};
 use pyo3::prelude::*;

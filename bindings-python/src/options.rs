@@ -1,6 +1,6 @@
 //! The options that all limiters share: the store, and what answers in its place.
 //!
-//! Invariant: an option that could not be honoured is refused, never ignored.
+//! Invariant: a store that is none is refused, never taken for memory.
 
 use doorkeep::input::{self, OnError};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! The token bucket, one key a call.
 //!
-//! Conversions only. Specified by `tests/vectors/bucket*.json`.
+//! Conversions only. Specified by `tests/vectors/token-bucket.json`.
 
 use doorkeep::{either, input};
 use pyo3::prelude::*;

@@ -34,8 +34,9 @@
 //! # Map of the modules
 //!
 //! `time`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
-//! lock) → `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
-//! [`input`] judges what host languages pass in.
+//! lock) → `registry`, `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
+//! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
+//! server) → `either` (memory or server, chosen at run time). [`input`] judges what host languages pass in.
 
 mod decision;
 #[cfg(feature = "redis")]

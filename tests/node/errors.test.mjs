@@ -79,8 +79,8 @@ it('a store that is none is refused, and so is a mode that does not exist', () =
     (options) => new TokenBucket(options),
     (options) => new FixedWindow({ limit: 5, window: '1m', ...options }),
   ]) {
-    for (const store of [{}, 'redis://127.0.0.1/0', 5, true]) {
-      assert.throws(() => make({ store }), refused('store must be a RedisStore'))
+    for (const store of [{}, 'redis://127.0.0.1/0', 5, true, '', 0, false]) {
+      assert.throws(() => make({ store }), refused('store must be a RedisStore, or left out for memory'))
     }
     assert.throws(() => make({ onError: 'x' }), refused('on_error must be local, open or closed, value=`x`'))
     assert.throws(() => make({ clock: 5 }), ConfigError)

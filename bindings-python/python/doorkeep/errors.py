@@ -69,7 +69,10 @@ class LimiterUnavailable(AttemptDenied):
 
 
 class RateLimitExceeded(DoorkeepError, PermissionError):
-    """Something may not be issued now, because its subject has used up its rate: answer 429."""
+    """Something may not be issued now, because its subject has used up its rate: answer 429.
+
+    No limiter raises it: it is for providers that issue something, such as tokens.
+    """
 
 
 def _denial(decision: Decision) -> AttemptDenied:

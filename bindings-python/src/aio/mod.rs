@@ -1,6 +1,6 @@
-//! The awaitable twins: each call decides at once, by the blocking type, and is answered by a finished awaitable.
+//! The awaitable twins: each call is made at once, by the blocking type; over memory its answer is finished.
 //!
-//! Knows no event loop. Invariant: an error of a call is raised by its await, never by the call.
+//! Invariant: an error of a call is raised by its await, never by the call.
 
 pub(crate) mod attempt;
 pub(crate) mod attempt_limiter;

@@ -18,7 +18,7 @@ pub use token_bucket::TokenBucket;
 
 use std::pin::Pin;
 
-use crate::time::Timestamp;
+use crate::redis::here;
 
 /// An answer that is there, or will be.
 ///
@@ -43,9 +43,4 @@ impl<T> Answer<T> {
             Self::Later(future) => crate::redis::runtime::block_on(future),
         }
     }
-}
-
-/// The caller's instant, or this process's clock: a store has its own.
-fn here(now: Option<Timestamp>) -> Timestamp {
-    now.unwrap_or_else(Timestamp::now)
 }

@@ -134,7 +134,7 @@ impl AttemptLimiter {
 
     /// Makes the attempt behind a reservation again, as after a lost reply: it is not counted twice.
     ///
-    /// A reservation that holds no attempt is denied.
+    /// None for a reservation that holds no attempt.
     pub fn repeat(&self, reservation: &Reservation, now: Timestamp) -> Option<Decision> {
         reservation.0.map(|(key, id)| self.decide_as(key, Some(id), now).0)
     }

@@ -1,4 +1,4 @@
-//! The four public limiters: policy × store × clock.
+//! The four public limiters in memory.
 
 mod attempt;
 mod attempt_limiter;

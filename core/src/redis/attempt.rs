@@ -7,8 +7,8 @@ use crate::engine;
 use crate::error::Error;
 use crate::key::Key;
 use crate::limits::{self, Settlement};
-use crate::redis::Limiter;
 use crate::redis::limiter::Counted;
+use crate::redis::{Limiter, here};
 use crate::store::redis::{Act, Kind};
 use crate::time::Timestamp;
 
@@ -90,8 +90,7 @@ impl Attempt {
             (forgiven, std::mem::take(&mut state.counted))
         };
         let is_returned = |key: &Key| settlement.give_back.contains(&key.rule().name());
-        let reached = self.settle(&counted, is_returned, &forgiven, now).await?;
-        Ok(reached)
+        self.settle(&counted, is_returned, &forgiven, now).await
     }
 
     /// Gives back everything. True if this call settled the attempt and the store was reached.
@@ -126,7 +125,7 @@ impl Attempt {
                         acts.push((known.state.key(&key.digest()), act));
                     }
                 }
-                Counted::Here(attempt) => attempt.give_back(&is_returned, now.unwrap_or_else(Timestamp::now)),
+                Counted::Here(attempt) => attempt.give_back(&is_returned, here(now)),
                 Counted::Nowhere => {}
             }
         }

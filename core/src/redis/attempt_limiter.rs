@@ -10,9 +10,9 @@ use crate::input::OnError;
 use crate::key::Digest;
 use crate::limits::Strikes;
 use crate::policy::strikes::{self, Cancelled};
-use crate::redis::RedisStore;
 use crate::redis::remote::Call;
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::{RedisStore, here};
 use crate::rule::Rule;
 use crate::stats::Stats;
 use crate::store::redis::{Act, Kind, Wire};
@@ -191,8 +191,4 @@ impl AttemptLimiter {
             Kind::Rates(_) | Kind::Window(_) => unreachable!("made from strikes"),
         }
     }
-}
-
-fn here(now: Option<Timestamp>) -> Timestamp {
-    now.unwrap_or_else(Timestamp::now)
 }

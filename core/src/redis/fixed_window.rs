@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::input::OnError;
 use crate::period_text;
 use crate::policy::fixed_window::Policy;
-use crate::redis::RedisStore;
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::{RedisStore, here};
 use crate::rule;
 use crate::stats::Stats;
 use crate::store::redis::{Kind, Wire};
@@ -24,7 +24,7 @@ impl FixedWindow {
     /// A window called `name` over `store`; see [`crate::FixedWindow::new`]. `max_keys` bounds the local table.
     ///
     /// # Errors
-    /// The name or a bound is passed.
+    /// The name does not match `[a-z0-9-]{1,32}`, or a bound is passed.
     pub fn new(
         store: &RedisStore,
         name: &str,
@@ -49,9 +49,7 @@ impl FixedWindow {
         let key = key.as_ref();
         let decision = match self.single.ask(digest(key)?, self.single.remote.counting(1, now)).await {
             Told::Decision(decision) => decision,
-            Told::AskHere(local) => {
-                Decision { degraded: true, ..local.try_consume(key, now.unwrap_or_else(Timestamp::now))? }
-            }
+            Told::AskHere(local) => Decision { degraded: true, ..local.try_consume(key, here(now))? },
         };
         self.single.counters.count(&decision);
         Ok(decision)

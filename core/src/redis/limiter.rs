@@ -11,7 +11,7 @@ use crate::input::{self, OnError};
 use crate::key::{Digest, Key};
 use crate::redis::fallback::Fallback;
 use crate::redis::remote::{Call, Remote};
-use crate::redis::{Attempt, RedisStore};
+use crate::redis::{Attempt, RedisStore, here};
 use crate::registry::{self, Registered, Registry};
 use crate::stats::Stats;
 use crate::store::redis::{Act, Charges, Wire};
@@ -153,7 +153,7 @@ impl Limiter {
     /// Decides in this process, as long as the store does not answer.
     fn decide_here(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
         let local = self.0.local.get(self.0.remote.returns());
-        let now = call.now.unwrap_or_else(Timestamp::now);
+        let now = here(call.now);
         if !call.commit {
             let decision = local.peek(keys, call.cost, now)?;
             return Ok((Decision { degraded: true, ..decision }, Counted::Nowhere));

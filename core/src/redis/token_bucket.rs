@@ -7,8 +7,8 @@ use crate::decision::Reason;
 use crate::error::Error;
 use crate::input::OnError;
 use crate::rate::{Rate, Rates};
-use crate::redis::RedisStore;
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::{RedisStore, here};
 use crate::rule::Rule;
 use crate::stats::Stats;
 use crate::store::redis::Wire;
@@ -27,7 +27,7 @@ impl TokenBucket {
     /// A bucket called `name` over `store`; see [`crate::TokenBucket::new`]. `capacity` bounds the local table.
     ///
     /// # Errors
-    /// The name or a bound is passed.
+    /// The name does not match `[a-z0-9-]{1,32}`, or a bound is passed.
     pub fn new(
         store: &RedisStore,
         name: &str,
@@ -72,7 +72,7 @@ impl TokenBucket {
                 decision.allowed()
             }
             Told::AskHere(local) => {
-                let admitted = local.allow_n(key, n.into(), now.unwrap_or_else(Timestamp::now));
+                let admitted = local.allow_n(key, n.into(), here(now));
                 if admitted {
                     counters.allowed()
                 } else {

@@ -1,8 +1,8 @@
 //! The bounded table of fixed windows.
 //!
 //! `&mut self` only: no lock, no clock. Invariant: at capacity an elapsed window goes first, then,
-//! of those with budget left, the one that ends soonest, the exhausted last; so a flood of one-hit
-//! keys cannot reopen a spent window. Specified by `tests/vectors/fixed-window.json`.
+//! of those with budget left, the one that ends soonest, the exhausted last; so a flood of
+//! keys that come once cannot reopen a spent window. Specified by `tests/vectors/fixed-window.json`.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! A doubly linked list of slots in order of recency; the links live in the entries.
+//! A doubly linked list of slots in the order in which its owner puts them; the links live in the entries.
 
 use crate::table::slots::{Keyed, Slot, Slots};
 
@@ -6,9 +6,9 @@ const NONE: Slot = Slot::MAX;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
-    /// Towards the front: used more recently.
+    /// Towards the front.
     newer: Slot,
-    /// Towards the back: used less recently.
+    /// Towards the back.
     older: Slot,
 }
 
@@ -78,7 +78,7 @@ impl RecencyList {
         self.len -= 1;
     }
 
-    /// From the least recently used towards the front.
+    /// From the back towards the front.
     pub(crate) fn iter_from_back<'a, T: Linked>(&self, slots: &'a Slots<T>) -> impl Iterator<Item = Slot> + 'a {
         std::iter::successors(some(self.back), move |slot| some(slots.get(*slot).links().newer))
     }

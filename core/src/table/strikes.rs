@@ -1,4 +1,4 @@
-//! The bounded table of one strike policy, with its two recency lists.
+//! The bounded table of one strike policy, with a list of its counting and one of its locked keys.
 //!
 //! `&mut self` only: no lock, no clock. Invariant: a lockout is never evicted. Room for new keys is
 //! made by dropping what has expired, then the least recently active counting key; when every slot
@@ -43,7 +43,7 @@ pub(crate) struct StrikeTable {
     policy: Policy,
     capacity: usize,
     slots: Slots<Entry>,
-    /// Counting keys and locked keys, the most recently active in front.
+    /// Counting keys, the most recently active in front; locked keys, the one that ends last in front.
     lists: [RecencyList; 2],
     evicted: u64,
     ids: u64,

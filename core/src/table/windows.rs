@@ -2,7 +2,7 @@
 //!
 //! `&mut self` only: no lock, no clock. Invariant: at capacity an expired window goes first, then,
 //! in the group (one rate of one rule) that holds the most windows, the one nearest to full; so a
-//! flood of one-hit keys evicts itself and a spent window is the last to go.
+//! flood of keys that come once evicts itself and a spent window is the last to go.
 //! Specified by `tests/vectors/windows-capacity.json`.
 
 use crate::decision::Wait;
