@@ -63,6 +63,8 @@ impl RedisStore {
         let Ok(url) = url.cast::<PyString>() else {
             return Err(PyTypeError::new_err("the url of a store must be text").into());
         };
+        // Now and not with the first event: a fork while another thread imports leaves the child a locked import.
+        url.py().import("logging")?;
         Ok(Self { inner: redis::RedisStore::new(&url.to_string_lossy(), options)? })
     }
 

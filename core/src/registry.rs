@@ -1,9 +1,8 @@
 //! The rules that a limiter has met, by name.
 //!
-//! Only ever grows, so a rule is read without a lock. Invariant: rules of one name agree in everything
+//! Only ever grows, so a rule is found without a lock, and a fork finds none held. Invariant: rules of one name agree in everything
 //! that makes a budget, or the call that shows the conflict is refused before anything is counted.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +36,8 @@ pub(crate) struct Registry<T> {
     /// Names this registry to the rules that remember their place in it.
     id: u64,
     chunks: [OnceLock<Chunk<T>>; CHUNKS],
-    by_name: Mutex<HashMap<Arc<str>, usize>>,
+    /// Held while a rule is added.
+    adding: Mutex<()>,
 }
 
 impl<T> Default for Registry<T> {
@@ -46,7 +46,7 @@ impl<T> Default for Registry<T> {
         Self {
             id: MADE.fetch_add(1, Ordering::Relaxed),
             chunks: std::array::from_fn(|_| OnceLock::new()),
-            by_name: Mutex::default(),
+            adding: Mutex::default(),
         }
     }
 }
@@ -73,8 +73,7 @@ impl<T> Registry<T> {
 
     /// A rule that was met before.
     pub(crate) fn known(&self, rule: &Rule) -> Option<&Arc<Registered<T>>> {
-        let position = self.by_name.lock().get(rule.name()).copied();
-        position.and_then(|position| self.get(position)).filter(|known| known.rule == *rule)
+        self.named(rule.name()).filter(|known| known.rule == *rule)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Registered<T>>> {
@@ -85,29 +84,40 @@ impl<T> Registry<T> {
         self.chunks[position / CHUNK].get()?[position % CHUNK].get()
     }
 
+    fn named(&self, name: &str) -> Option<&Arc<Registered<T>>> {
+        self.iter().find(|known| known.rule.name() == name)
+    }
+
     fn meet<'a>(&'a self, rule: &Rule, make: impl Fn(&'a Self, &Rule) -> T) -> Result<&'a Arc<Registered<T>>, Error> {
-        let mut by_name = self.by_name.lock();
-        let position = by_name.get(rule.name()).copied();
-        let known = match position.and_then(|position| self.get(position)) {
-            Some(known) if known.rule == *rule => known,
-            Some(_) => return Err(conflict(rule)),
-            None if by_name.len() == MAX_RULES => {
-                let name = rule.name();
-                return Err(Error::config(format!("a limiter knows at most {MAX_RULES} rules, rule=`{name}`")));
-            }
+        let known = match self.named(rule.name()) {
+            Some(known) => known,
             None => {
-                let position = by_name.len();
-                let counters = RuleCounters::default();
-                let state = make(self, rule);
-                let known = Arc::new(Registered { rule: rule.clone(), position, state, counters });
-                let chunk =
-                    self.chunks[position / CHUNK].get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
-                by_name.insert(Arc::clone(rule.shared_name()), position);
-                chunk[position % CHUNK].get_or_init(|| known)
+                let _adding = self.adding.lock();
+                match self.named(rule.name()) {
+                    Some(known) => known,
+                    None => self.add(rule, make)?,
+                }
             }
         };
+        if known.rule != *rule {
+            return Err(conflict(rule));
+        }
         rule.remember_place(self.id, known.position);
         Ok(known)
+    }
+
+    /// Adds a rule behind all others.
+    fn add<'a>(&'a self, rule: &Rule, make: impl Fn(&'a Self, &Rule) -> T) -> Result<&'a Arc<Registered<T>>, Error> {
+        let position = self.iter().count();
+        if position == MAX_RULES {
+            let name = rule.name();
+            return Err(Error::config(format!("a limiter knows at most {MAX_RULES} rules, rule=`{name}`")));
+        }
+        let state = make(self, rule);
+        let counters = RuleCounters::default();
+        let chunk = self.chunks[position / CHUNK].get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
+        Ok(chunk[position % CHUNK]
+            .get_or_init(|| Arc::new(Registered { rule: rule.clone(), position, state, counters })))
     }
 }
 

@@ -83,7 +83,10 @@ describe('a store that is made', () => {
     const require = createRequire(import.meta.url)
     for (const path of Object.keys(require.cache)) if (path.includes('bindings-node')) delete require.cache[path]
     const fresh = require('doorkeep')
-    assert.throws(() => new Limiter({ store: new fresh.RedisStore(NOWHERE) }), refused('store must be a RedisStore, or left out for memory'))
+    assert.throws(
+      () => new Limiter({ store: new fresh.RedisStore(NOWHERE) }),
+      refused('store must be a RedisStore, or left out for memory'),
+    )
   })
 })
 

@@ -78,6 +78,8 @@ struct Live {
     timeouts_in_a_row: AtomicU32,
     /// When a refusal was told last, in µs since the epoch.
     told_refusal_at: AtomicU64,
+    events: Mutex<VecDeque<Event>>,
+    has_events: AtomicBool,
 }
 
 impl Live {
@@ -91,6 +93,8 @@ impl Live {
             is_watching: AtomicBool::new(false),
             timeouts_in_a_row: AtomicU32::new(0),
             told_refusal_at: AtomicU64::new(0),
+            events: Mutex::default(),
+            has_events: AtomicBool::new(false),
         }
     }
 }
@@ -104,8 +108,6 @@ pub(crate) struct Store {
     is_closed: AtomicBool,
     /// Counts the returns of the server: local state from before the latest one is void.
     returns: AtomicU64,
-    events: Mutex<VecDeque<Event>>,
-    has_events: AtomicBool,
     warned_of_eviction: AtomicBool,
 }
 
@@ -126,8 +128,6 @@ impl Store {
             live: ArcSwap::from_pointee(Live::new()),
             is_closed: AtomicBool::new(false),
             returns: AtomicU64::new(0),
-            events: Mutex::default(),
-            has_events: AtomicBool::new(false),
             warned_of_eviction: AtomicBool::new(false),
         }))
     }
@@ -202,22 +202,24 @@ impl Store {
     }
 
     pub(crate) fn has_events(&self) -> bool {
-        self.has_events.load(Ordering::Acquire)
+        self.live().has_events.load(Ordering::Acquire)
     }
 
     pub(crate) fn take_events(&self) -> Vec<Event> {
-        let mut events = self.events.lock();
-        self.has_events.store(false, Ordering::Release);
+        let live = self.live();
+        let mut events = live.events.lock();
+        live.has_events.store(false, Ordering::Release);
         events.drain(..).collect()
     }
 
     pub(crate) fn tell(&self, event: Event) {
-        let mut events = self.events.lock();
+        let live = self.live();
+        let mut events = live.events.lock();
         if events.len() == KEPT_EVENTS {
             events.pop_front();
         }
         events.push_back(event);
-        self.has_events.store(true, Ordering::Release);
+        live.has_events.store(true, Ordering::Release);
     }
 
     fn live(&self) -> Arc<Live> {
