@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import multiprocessing
 import os
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -230,20 +232,33 @@ def test_a_limiter_in_memory_is_the_childs_own() -> None:
 
 def test_children_of_a_parent_at_work_never_hang(store: RedisStore) -> None:
     """Fork at any instant: what the parent's threads were holding then must not hold up the child."""
-    import threading
+    with asking_all_the_time(Limiter(store=store)):
+        for _ in range(30):
+            assert in_child(lambda: ask_blocking(store, f"child-{os.getpid()}").reason) is None
 
-    over, limiter = threading.Event(), Limiter(store=store)
+
+def test_children_of_a_parent_that_decides_locally_never_hang() -> None:
+    """The tables of an outage have locks, too, and the child must not wait for those of its parent."""
+    limiter = Limiter(store=RedisStore("redis://127.0.0.1:1", on_error="local"))
+    with asking_all_the_time(limiter):
+        for _ in range(200):
+            decision = in_child(lambda: limiter.allow(RULE.key("busy")))
+            assert (decision.allowed, decision.degraded) == (True, True)
+
+
+@contextlib.contextmanager
+def asking_all_the_time(limiter: Limiter) -> Iterator[None]:
+    over = threading.Event()
 
     def keep_asking() -> None:
         while not over.is_set():
-            limiter.peek(RULE.key("busy"))
+            limiter.allow(RULE.key("busy"))
 
     asking = [threading.Thread(target=keep_asking) for _ in range(4)]
     for thread in asking:
         thread.start()
     try:
-        for _ in range(30):
-            assert in_child(lambda: ask_blocking(store, f"child-{os.getpid()}").reason) is None
+        yield
     finally:
         over.set()
         for thread in asking:
