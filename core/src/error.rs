@@ -49,6 +49,11 @@ impl Error {
     }
 }
 
+/// What was given, cut so that a configuration of megabytes does not become a message of megabytes.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

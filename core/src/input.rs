@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::period_text;
 use crate::rate::MAX_COUNT;
@@ -46,7 +46,7 @@ impl fmt::Display for Value<'_> {
         match self {
             Self::Integer(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "\"{}\"", text.chars().take(64).collect::<String>()),
+            Self::Text(text) => write!(f, "\"{}\"", shown(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Missing => f.write_str("none"),
             Self::Other => f.write_str("a value of another type"),
@@ -201,8 +201,7 @@ pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
         Value::Text("open") => Ok(Some(OnError::Open)),
         Value::Text("closed") => Ok(Some(OnError::Closed)),
         Value::Text(text) => {
-            let text: String = text.chars().take(64).collect();
-            Err(Error::config(format!("on_error must be local, open or closed, value=`{text}`")))
+            Err(Error::config(format!("on_error must be local, open or closed, value=`{}`", shown(text))))
         }
         _ => Err(Error::config(format!("on_error must be local, open or closed, value=`{value}`"))),
     }
@@ -247,10 +246,7 @@ pub fn store_clock(value: Value<'_>) -> Result<StoreClock, Error> {
         Value::Missing => Ok(StoreClock::default()),
         Value::Text("server") => Ok(StoreClock::Server),
         Value::Text("client") => Ok(StoreClock::Client),
-        Value::Text(text) => {
-            let text: String = text.chars().take(64).collect();
-            Err(Error::config(format!("clock must be server or client, value=`{text}`")))
-        }
+        Value::Text(text) => Err(Error::config(format!("clock must be server or client, value=`{}`", shown(text)))),
         _ => Err(Error::config(format!("clock must be server or client, value=`{value}`"))),
     }
 }
@@ -265,8 +261,7 @@ pub fn name_required() -> Error {
 /// An option that no constructor knows.
 #[must_use]
 pub fn unknown_option(name: &str) -> Error {
-    let name: String = name.chars().take(64).collect();
-    Error::config(format!("unknown option, option=`{name}`"))
+    Error::config(format!("unknown option, option=`{}`", shown(name)))
 }
 
 /// A store was given that is none.

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::period_text::{self, NotAPeriod};
 use crate::time::Period;
 
 /// The most that one window may hold: 2^26.
 pub(crate) const MAX_COUNT: u32 = 1 << 26;
 const MAX_RATES: usize = 16;
-const SHOWN_CHARS: usize = 64;
 
 /// One rate: a burst of `count`, then one every `period / count`.
 ///
@@ -180,9 +179,4 @@ impl fmt::Display for Rates {
 
 fn count_out_of_range(variable: &str, shown: &str) -> Error {
     Error::config(format!("rate count must be a whole number from 1 to {MAX_COUNT}, {variable}=`{shown}`"))
-}
-
-/// The piece as the user wrote it, cut so that a configuration of megabytes does not become a message of megabytes.
-fn shown(piece: &str) -> String {
-    piece.chars().take(SHOWN_CHARS).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::identity::network::{self, DEFAULT_IPV6_PREFIX};
 use crate::key::Key;
 use crate::period_text;
@@ -121,8 +121,7 @@ impl Rule {
     /// A word does not match `[a-z0-9-]{1,32}`.
     pub fn with_by(mut self, by: &[&str]) -> Result<Self, Error> {
         if let Some(word) = by.iter().find(|word| !is_name(word)) {
-            let word: String = word.chars().take(64).collect();
-            return Err(Error::config(format!("by must name things by [a-z0-9-]{{1,32}}, by=`{word}`")));
+            return Err(Error::config(format!("by must name things by [a-z0-9-]{{1,32}}, by=`{}`", shown(word))));
         }
         Arc::make_mut(&mut self.0).by = by.iter().map(ToString::to_string).collect();
         Ok(self)
@@ -267,8 +266,7 @@ pub(crate) fn check_name(name: &str) -> Result<Arc<str>, Error> {
     if is_name(name) {
         return Ok(name.into());
     }
-    let shown: String = name.chars().take(64).collect();
-    Err(Error::config(format!("rule name must match [a-z0-9-]{{1,32}}, name=`{shown}`")))
+    Err(Error::config(format!("rule name must match [a-z0-9-]{{1,32}}, name=`{}`", shown(name))))
 }
 
 pub(crate) fn check_threshold(threshold: u32) -> Result<u32, Error> {

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use crate::decision::Decision;
 use crate::engine::{self, Taken};
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::key::Key;
 use crate::limits::Limiter;
 use crate::time::Timestamp;
@@ -153,8 +153,7 @@ pub(crate) fn check_settlement(settlement: &Settlement<'_>, keys: &[Key]) -> Res
     for (list, rule) in lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule))) {
         let mut of_rule = keys.iter().filter(|key| key.rule().name() == *rule).peekable();
         if of_rule.peek().is_none() {
-            let shown: String = rule.chars().take(64).collect();
-            return Err(Error::config(format!("the attempt holds no such rule, rule=`{shown}`")));
+            return Err(Error::config(format!("the attempt holds no such rule, rule=`{}`", shown(rule))));
         }
         if lists.iter().enumerate().any(|(other, rules)| other != list && rules.contains(rule)) {
             return Err(Error::config(format!(

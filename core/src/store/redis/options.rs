@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::input::OnError;
 
 /// Whose time decides.
@@ -46,8 +46,10 @@ impl Options {
         let prefix = &self.prefix;
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-');
         if !(1..=64).contains(&prefix.len()) || !prefix.bytes().all(is_plain) {
-            let shown: String = prefix.chars().take(64).collect();
-            return Err(Error::config(format!("prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{shown}`")));
+            return Err(Error::config(format!(
+                "prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{}`",
+                shown(prefix)
+            )));
         }
         if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&self.timeout) {
             return Err(Error::config(format!("timeout must be from 1ms to 60s, value=`{:?}`", self.timeout)));
