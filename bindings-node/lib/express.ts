@@ -111,17 +111,15 @@ async function count(
 }
 
 function deny(response: ServerResponse, decision: Decision): void {
-  if (decision.reason === 'unavailable') {
-    response.setHeader('Retry-After', '1')
-    answer(response, 503, 'temporarily unavailable')
-    return
-  }
-  if (decision.retryAfterSeconds !== null) response.setHeader('Retry-After', String(decision.retryAfterSeconds))
-  answer(response, 429, 'too many attempts')
+  if (decision.reason === 'unavailable') answer(response, 503, 'temporarily unavailable', 1)
+  else answer(response, 429, 'too many attempts', decision.retryAfterSeconds)
 }
 
-function answer(response: ServerResponse, status: number, error: string): void {
+function answer(response: ServerResponse, status: number, error: string, retryAfter: number | null = null): void {
+  // Somebody has answered meanwhile, such as a middleware that times requests out. The handler must not run all the same.
+  if (response.headersSent) return
   response.statusCode = status
+  if (retryAfter !== null) response.setHeader('Retry-After', String(retryAfter))
   response.setHeader('Content-Type', 'application/json; charset=utf-8')
   response.setHeader('Cache-Control', 'no-store')
   response.end(JSON.stringify({ error }))

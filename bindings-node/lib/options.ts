@@ -46,14 +46,17 @@ export interface CallOptions extends AtOptions {
   readonly cost?: number | undefined
 }
 
-const NONE: object = Object.freeze({})
+// Without a prototype, so that nothing that was put on everybody's is taken for an option.
+const NONE: object = Object.freeze(Object.create(null))
 const AT: ReadonlySet<string> = new Set(['now'])
 const CALL: ReadonlySet<string> = new Set(['cost', 'now'])
 
 /** The options, none of a name that is not `known`. */
 export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
   if (options === undefined || options === null) return NONE as T
-  if (typeof options !== 'object') throw new ConfigError('options must be an object')
+  // By its tag, since an object of another realm has another prototype. A Date or a Map is no object of options.
+  const isPlain = Object.prototype.toString.call(options) === '[object Object]'
+  if (!isPlain) throw new ConfigError('options must be an object')
   for (const name in options) if (!names.has(name)) raise(native.unknownOption(name))
   return options
 }

@@ -244,11 +244,15 @@ impl CountOn {
 
     fn gives_back(&self, error: &Bound<'_, PyAny>) -> bool {
         let py = error.py();
+        let is_counted = self.0.as_ref().is_some_and(|classes| {
+            let error = PyErr::from_value(error.clone());
+            error.matches(py, classes.bind(py)).unwrap_or(false)
+        });
+        // Of a group of exceptions one that counts is enough: a task group must not make guesses free.
+        let leaves = error.getattr("exceptions").ok().and_then(|leaves| leaves.cast_into::<PyTuple>().ok());
         error.is_instance_of::<PyException>()
-            && !self.0.as_ref().is_some_and(|classes| {
-                let error = PyErr::from_value(error.clone());
-                error.matches(py, classes.bind(py)).unwrap_or(false)
-            })
+            && !is_counted
+            && leaves.is_none_or(|leaves| leaves.iter().all(|leaf| self.gives_back(&leaf)))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -45,6 +45,16 @@ const refused =
     return true
   }
 
+it('what is no plain object is no object of options, and no moment', async () => {
+  for (const odd of [new Date(0), [], new Map([['capacity', 1]]), Promise.resolve(), new Number(5)]) {
+    assert.throws(() => new Limiter(odd), refused('options must be an object'))
+    const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1h' })
+    assert.throws(() => strikes.attemptSync('ann', odd), refused('options must be an object'))
+    await assert.rejects(strikes.attempt('ann', odd), refused('options must be an object'))
+    assert.equal(strikes.size, 0)
+  }
+})
+
 it('an unknown option is refused by its name, wherever options are taken', () => {
   const key = new Rule('any', '5/1m').key('a')
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })

@@ -164,6 +164,21 @@ for (const [version, express] of [
       assert.equal(remaining(), 4)
     })
 
+    it('a denial after somebody else has answered changes nothing and ends nothing', async (test) => {
+      const app = express()
+      app.use((_req, res, next) => {
+        res.sendStatus(503)
+        next()
+      })
+      const denied = async () => [new StrikeRule('answered', { threshold: 1, lockoutWindow: '1h' }).key('ann')]
+      app.post('/', guard({ limiter: limiter(), keys: denied }))
+      const odd = async () => [ip.ipKey('nowhere')]
+      app.post('/odd', guard({ limiter: limiter(), keys: odd }))
+      app.use((_req, _res, _next) => {})
+      const { post } = await serve(test, app)
+      for (const path of ['/', '/', '/', '/odd', '/']) assert.equal((await post(path, {})).status, 503)
+    })
+
     it('a client that hangs up leaves the attempt counted', async (test) => {
       const one = limiter()
       const { app } = login([guard({ limiter: one, keys })], () => new Promise(() => {}))

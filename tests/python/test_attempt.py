@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -223,3 +224,28 @@ def test_limiters_hold_no_reference_cycle_through_their_clock() -> None:
             make()
         gc.collect()
     assert sum(isinstance(found, Clock) for found in gc.get_objects()) == before
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
+def test_a_wrong_guess_in_a_group_of_exceptions_stays_counted() -> None:
+    class Wrong(Exception):
+        pass
+
+    limiter, rule = Limiter(), StrikeRule("grouped", 3, "1h")
+    group: Any = ExceptionGroup  # noqa: F821
+    for error in (group("guesses", [KeyError(), Wrong()]), group("outer", [group("inner", [Wrong()])])):
+        with pytest.raises(group), limiter.attempt(rule.key("ann"), count_on=Wrong):
+            raise error
+    assert limiter.peek(rule.key("ann")).remaining == 1
+    with pytest.raises(group), limiter.attempt(rule.key("ann"), count_on=Wrong):
+        raise group("crashes", [KeyError()])
+    assert limiter.peek(rule.key("ann")).remaining == 1
+
+
+def test_a_key_that_comes_again_as_an_address_is_not_forgiven_unasked() -> None:
+    limiter, rule = Limiter(), Rule("addressed", "5/1h")
+    attempt = limiter.attempt(rule.key("203.0.113.9"))
+    attempt.extend(rule.ip_key("203.0.113.9"))
+    with pytest.raises(ConfigError, match="keyed by an address"):
+        attempt.success(forgive=[rule])
+    assert attempt.success(forgive_address=[rule])

@@ -131,7 +131,10 @@ class _Entry:
         self.attempt = attempt
         self.count_on = count_on
 
-    def counts(self, error: Exception) -> bool:
+    def counts(self, error: BaseException) -> bool:
+        # Of a group of exceptions one that counts is enough: a task group must not make guesses free.
+        if isinstance(leaves := getattr(error, "exceptions", None), tuple):
+            return any(self.counts(leaf) for leaf in leaves)
         if isinstance(error, HTTPException):
             return error.status_code < 500 or isinstance(error, self.count_on)
         return isinstance(error, _ANSWERS + self.count_on)

@@ -89,6 +89,7 @@ impl Attempt {
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
         engine::check_count(keys)?;
+        note_addresses(&mut state.keys, keys);
         let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
         if new.is_empty() || !state.decision.allowed() {
             return Ok(state.decision.again());
@@ -144,6 +145,13 @@ impl Attempt {
 impl State {
     fn holds(&self, key: &Key) -> bool {
         self.keys.iter().any(|held| held.counts_as(key))
+    }
+}
+
+/// A key that is held already may come again as an address: it then counts as one.
+pub(crate) fn note_addresses(held: &mut [Key], keys: &[Key]) {
+    for address in keys.iter().filter(|key| key.is_address()) {
+        held.iter_mut().filter(|held| held.counts_as(address)).for_each(|held| held.clone_from(address));
     }
 }
 

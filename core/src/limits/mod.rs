@@ -6,9 +6,9 @@ mod fixed_window;
 mod limiter;
 mod token_bucket;
 
-#[cfg(feature = "redis")]
-pub(crate) use attempt::check_settlement;
 pub use attempt::{Attempt, Settlement};
+#[cfg(feature = "redis")]
+pub(crate) use attempt::{check_settlement, note_addresses};
 pub use attempt_limiter::{AttemptLimiter, Reservation, Strikes};
 pub use fixed_window::FixedWindow;
 pub use limiter::Limiter;

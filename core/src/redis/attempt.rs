@@ -58,7 +58,8 @@ impl Attempt {
     pub async fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
         engine::check_count(keys)?;
         let new: Vec<Key> = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            limits::note_addresses(&mut state.keys, keys);
             let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
             if new.is_empty() || !state.decision.allowed() {
                 return Ok(state.decision.again());
