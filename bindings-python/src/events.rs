@@ -7,7 +7,7 @@ use doorkeep::redis::{Event, RedisStore};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
-/// Logs what happened since the last call. Costs one atomic read when nothing did.
+/// Logs what happened since the last call. Takes no lock when nothing did.
 pub(crate) fn tell(py: Python<'_>, store: &RedisStore) {
     if !store.has_events() {
         return;

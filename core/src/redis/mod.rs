@@ -34,11 +34,11 @@ pub use limiter::Limiter;
 pub use store::RedisStore;
 pub use token_bucket::TokenBucket;
 
+pub use crate::store::redis::{Clock as StoreClock, Event, Options as StoreOptions};
+
 use crate::time::Timestamp;
 
 /// The caller's instant, or this process's clock: for what is decided here and not in the store.
 pub(crate) fn here(now: Option<Timestamp>) -> Timestamp {
     now.unwrap_or_else(Timestamp::now)
 }
-
-pub use crate::store::redis::{Clock as StoreClock, Event, Options as StoreOptions};

@@ -31,7 +31,7 @@ impl RedisStore {
         &self.0.options
     }
 
-    /// Whether [`RedisStore::take_events`] has something to say. Costs one atomic read.
+    /// Whether [`RedisStore::take_events`] has something to say. Takes no lock.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.0.has_events()
