@@ -6,10 +6,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Attempt } from './attempt.js'
-import type { Decision } from './decision.js'
-import { ConfigError, InvalidKeyError } from './errors.js'
-import type { Keys } from './key.js'
-import { Limiter } from './limiter.js'
+import { attemptOf as attemptIn, counting, GUARD, type GuardOptions } from './guarding.js'
+import type { Limiter } from './limiter.js'
 import { known } from './options.js'
 
 declare global {
@@ -32,25 +30,12 @@ export interface GuardedRequest extends IncomingMessage {
   body?: any
 }
 
-/** What {@link guard} takes. */
-export interface GuardOptions<Request extends IncomingMessage = GuardedRequest> {
-  /** Decides. Guards of one limiter share one attempt per request. */
-  readonly limiter: Limiter
-  /** The keys of a request, made before any account is looked up. An {@link InvalidKeyError} here answers 400. */
-  readonly keys: (request: Request) => Keys | PromiseLike<Keys>
-  /** How much a request counts on each rate; by default 1. */
-  readonly cost?: number | undefined
-}
-
 /** A middleware of Express. */
 export type Guard<Request extends IncomingMessage = GuardedRequest> = (
   request: Request,
   response: ServerResponse,
   next: (error?: unknown) => void,
 ) => void
-
-const OPTIONS: ReadonlySet<string> = new Set(['limiter', 'keys', 'cost'])
-const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
 
 /**
  * Makes a middleware that counts an attempt under the keys of a request before the handler runs, and puts it on
@@ -74,53 +59,23 @@ const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
 export function guard<Request extends IncomingMessage = GuardedRequest>(
   options: GuardOptions<Request>,
 ): Guard<Request> {
-  const { limiter, keys, cost } = known(options, OPTIONS)
-  if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
-  if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
+  const count = counting(known(options, GUARD))
 
   return (request, response, next) => {
-    const decide = async (): Promise<Decision> => count(request, limiter, await keys(request), cost)
-    decide().then(
-      (decision) => (decision.allowed ? next() : deny(response, decision)),
-      (error: unknown) => (error instanceof InvalidKeyError ? answer(response, 400, 'invalid key') : next(error)),
-    )
+    count(request, request).then(({ attempt, headers, denial }) => {
+      if (attempt) (request as GuardedRequest).attempt = attempt
+      // Somebody may have answered meanwhile, such as a middleware that times requests out. The handler must not run all
+      // the same when the attempt was denied.
+      if (response.headersSent) return denial ? undefined : next()
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+      if (!denial) return next()
+      response.statusCode = denial.status
+      response.end(JSON.stringify(denial.body))
+    }, next)
   }
 }
 
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
 export function attemptOf(request: IncomingMessage, limiter: Limiter): Attempt | undefined {
-  return attempts.get(request)?.get(limiter)
-}
-
-async function count(
-  request: GuardedRequest,
-  limiter: Limiter,
-  keys: Keys,
-  cost: number | undefined,
-): Promise<Decision> {
-  const known = attempts.get(request) ?? new Map<Limiter, Attempt>()
-  const before = known.get(limiter)
-  if (before) {
-    request.attempt = before
-    return before.extend(keys, { cost })
-  }
-  const attempt = await limiter.attempt(keys, { cost })
-  attempts.set(request, known.set(limiter, attempt))
-  request.attempt = attempt
-  return attempt.decision
-}
-
-function deny(response: ServerResponse, decision: Decision): void {
-  if (decision.reason === 'unavailable') answer(response, 503, 'temporarily unavailable', 1)
-  else answer(response, 429, 'too many attempts', decision.retryAfterSeconds)
-}
-
-function answer(response: ServerResponse, status: number, error: string, retryAfter: number | null = null): void {
-  // Somebody has answered meanwhile, such as a middleware that times requests out. The handler must not run all the same.
-  if (response.headersSent) return
-  response.statusCode = status
-  if (retryAfter !== null) response.setHeader('Retry-After', String(retryAfter))
-  response.setHeader('Content-Type', 'application/json; charset=utf-8')
-  response.setHeader('Cache-Control', 'no-store')
-  response.end(JSON.stringify({ error }))
+  return attemptIn(request, limiter)
 }
