@@ -1,0 +1,135 @@
+"""A service that issues tokens: each subject has a budget, each address may be wrong only so often.
+
+Run: uvicorn --app-dir examples/token_issuer app:app. The environment chooses who keeps the budget: PROVIDER is bucket
+(the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from typing import Annotated, Any
+
+import jwt
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import JSONResponse
+from providers import DailyQuota, SharedWindow
+from pydantic import BaseModel
+from tokens import Tokens
+
+from doorkeep import (
+    Attempt,
+    ClientIp,
+    IssueGuard,
+    Key,
+    Limiter,
+    RateLimitExceeded,
+    RateLimitProvider,
+    RedisStore,
+    Rule,
+    TokenBucket,
+    keys_for,
+)
+from doorkeep.fastapi import guard, install
+
+RATE = 100  # tokens for each subject in each WINDOW
+WINDOW = os.environ.get("WINDOW", "1m")
+redis = os.environ.get("REDIS_URL")
+store = RedisStore(redis, prefix="token-issuer") if redis else None
+
+# Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
+token_ip = Rule("token-ip", "600/1m", by=("address",))
+limiter = Limiter(store=store)
+client_ip = ClientIp()  # trusted_proxies=["10.0.0.0/8"] behind proxies of your own
+
+
+def provider() -> RateLimitProvider:
+    """Make what keeps the budgets of subjects."""
+    name = os.environ.get("PROVIDER", "bucket")
+    if name == "bucket":
+        return TokenBucket(rate=RATE, window=WINDOW, name="token-bucket", store=store)
+    if name == "window" and store is not None:
+        return SharedWindow(RATE, WINDOW, store)
+    if name == "quota":
+        return DailyQuota(RATE)
+    raise SystemExit("PROVIDER must be bucket, window (with REDIS_URL) or quota")
+
+
+tokens = Tokens(os.environ.get("SIGNING_KEY", secrets.token_hex()).encode(), IssueGuard(provider()))
+app = FastAPI()
+install(app)  # answers a denied address with 429 and Retry-After
+
+
+@app.exception_handler(RateLimitExceeded)
+def exceeded(request: Request, error: Exception) -> JSONResponse:
+    """Answer when a subject has used up its budget. A provider says yes or no, so there is no Retry-After."""
+    return JSONResponse({"detail": "Too many tokens"}, 429)
+
+
+def client_keys(request: Request) -> list[Key]:
+    """Name the address alone: the subject is not known before its secret is checked."""
+    peer = request.client.host if request.client else None
+    return keys_for([token_ip], address=client_ip.resolve(peer, request.headers.raw))
+
+
+Admitted = Annotated[Attempt, Depends(guard(limiter, keys=client_keys))]
+
+
+class Client(BaseModel):
+    """Who asks for a token, and the proof."""
+
+    client_id: str
+    client_secret: str
+
+
+class Renewal(BaseModel):
+    """A refresh token to trade in."""
+
+    refresh_token: str
+
+
+@app.post("/token")
+def issue(client: Client, attempt: Admitted) -> dict[str, str]:
+    """Issue tokens to a client that knows its secret. A wrong secret stays counted on the address."""
+    if not known(client):
+        raise HTTPException(401, "Unknown client")
+    attempt.success(give_back=[token_ip])
+    return tokens.issue({"sub": client.client_id})
+
+
+@app.post("/refresh")
+def refresh(renewal: Renewal, attempt: Admitted) -> dict[str, str]:
+    """Issue new tokens for a refresh token, out of the same budget as `issue`."""
+    try:
+        issued = tokens.refresh(renewal.refresh_token)
+    except jwt.InvalidTokenError:
+        raise HTTPException(401, "Bad token") from None
+    attempt.success(give_back=[token_ip])
+    return issued
+
+
+@app.post("/guest")
+def guest(attempt: Admitted) -> dict[str, str]:
+    """Issue tokens to nobody in particular: claims without a subject are no key, so only the address is counted."""
+    return tokens.issue({})
+
+
+@app.get("/whoami")
+def whoami(authorization: Annotated[str, Header()]) -> dict[str, Any]:
+    """Tell whose token this is. Reading is never limited: every request of every service does it."""
+    try:
+        claims = tokens.read(authorization.removeprefix("Bearer "), "access")
+    except jwt.InvalidTokenError:
+        raise HTTPException(401, "Bad token") from None
+    return {"sub": claims.get("sub")}
+
+
+def known(client: Client) -> bool:
+    """Compare secrets by digest and in constant time, for unknown clients, too."""
+    given = hashlib.sha256(client.client_secret.encode(errors="surrogatepass")).hexdigest()
+    return hmac.compare_digest(given, CLIENTS.get(client.client_id, NOBODY)) and client.client_id in CLIENTS
+
+
+# In a real service the digests are in its database, and the secrets are random and with the clients alone.
+NOBODY = "0" * 64
+CLIENTS = {name: hashlib.sha256(f"secret of {name}".encode()).hexdigest() for name in ("billing", "reports")}

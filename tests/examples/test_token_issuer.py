@@ -1,0 +1,185 @@
+"""The token issuers hold their budgets over real HTTP: one in Python, one in Node, and both on one Redis.
+
+Where a count must be exact the bucket refills in an hour, so that nothing comes back while a test runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from support.servers import Server
+
+COMMANDS = {
+    "python": (
+        [sys.executable, "-m", "uvicorn", "app:app", "--port", "{port}", "--log-level", "warning"],
+        "token_issuer",
+    ),
+    "node": (["node", "app.mjs"], "token_issuer_node"),
+}
+BUDGET = 100
+Start = Callable[..., str]
+
+
+@pytest.fixture(params=COMMANDS)
+def start(request: pytest.FixtureRequest, serve: Callable[..., str]) -> Start:
+    """Give a function that starts the service of one language, with an environment, and gives its URL."""
+    return lambda **env: run(serve, request.param, env)
+
+
+def run(serve: Callable[..., str], language: str, env: dict[str, str]) -> str:
+    command, folder = COMMANDS[language]
+    return serve(command, f"examples/{folder}", {"WINDOW": "1h", **env})
+
+
+@pytest.fixture
+def redis() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+def client(name: str, secret: str | None = None) -> dict[str, str]:
+    return {"client_id": name, "client_secret": f"secret of {name}" if secret is None else secret}
+
+
+def at_once(calls: list[tuple[str, dict[str, Any]]]) -> list[httpx.Response]:
+    """Send all requests in parallel: a list of URLs and the options of each."""
+
+    async def send() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=100)
+        async with httpx.AsyncClient(limits=limits, timeout=60) as http:
+            return await asyncio.gather(
+                *(http.request(**{"method": "POST", "url": url, **rest}) for url, rest in calls)
+            )
+
+    return asyncio.run(send())
+
+
+def statuses(answers: list[httpx.Response]) -> dict[int, int]:
+    return dict(Counter(answer.status_code for answer in answers))
+
+
+def take(url: str, count: int, name: str = "billing") -> list[httpx.Response]:
+    return at_once([(f"{url}/token", {"json": client(name)})] * count)
+
+
+def test_a_subject_gets_its_100_tokens_and_not_one_more_of_300_parallel_requests(start: Start) -> None:
+    answers = take(start(), 300)
+    assert statuses(answers) == {200: BUDGET, 429: 200}
+    issued = [answer.json()["access_token"] for answer in answers if answer.status_code == 200]
+    assert len(set(issued)) == BUDGET
+
+
+def test_a_budget_of_a_minute_refills_evenly_and_no_faster(start: Start) -> None:
+    url = start(WINDOW="1m")
+    began = time.monotonic()
+    issued = statuses(take(url, 300))[200]
+    assert BUDGET <= issued <= BUDGET + (time.monotonic() - began) / 0.6
+
+
+def test_refreshing_draws_on_the_budget_of_issuing(start: Start) -> None:
+    url = start()
+    (first,) = take(url, 1)
+    renewal = {"json": {"refresh_token": first.json()["refresh_token"]}}
+    assert statuses(at_once([(f"{url}/refresh", renewal)] * 150)) == {200: BUDGET - 1, 429: 51}
+    assert statuses(take(url, 1)) == {429: 1}
+
+
+def test_a_refreshed_token_can_be_refreshed_and_read(start: Start) -> None:
+    url = start()
+    (first,) = take(url, 1)
+    for _ in range(3):
+        first = httpx.post(f"{url}/refresh", json={"refresh_token": first.json()["refresh_token"]})
+    assert whoami(url, first.json()["access_token"]).json() == {"sub": "billing"}
+
+
+def test_1000_tokens_are_read_while_their_subject_has_no_budget_left(start: Start) -> None:
+    url = start()
+    tokens = [answer.json()["access_token"] for answer in take(url, 150) if answer.status_code == 200]
+    reading = [
+        (f"{url}/whoami", {"method": "GET", "headers": {"authorization": f"Bearer {tokens[i % BUDGET]}"}})
+        for i in range(1000)
+    ]
+    assert statuses(at_once(reading)) == {200: 1000}
+    assert statuses(take(url, 1)) == {429: 1}
+
+
+def test_another_subject_has_a_budget_of_its_own(start: Start) -> None:
+    url = start()
+    take(url, 150)
+    assert statuses(take(url, 150, "reports")) == {200: BUDGET, 429: 50}
+
+
+def test_claims_without_a_subject_are_counted_on_the_address_alone(start: Start) -> None:
+    url = start()
+    guests = at_once([(f"{url}/guest", {})] * 150)
+    assert statuses(guests) == {200: 150}
+    assert whoami(url, guests[0].json()["access_token"]).json() == {"sub": None}
+
+
+def test_wrong_secrets_are_counted_on_the_address_and_right_ones_are_not(start: Start) -> None:
+    url = start()
+    take(url, 300)
+    began = time.monotonic()
+    answers = at_once([(f"{url}/token", {"json": client("billing", "wrong")})] * 900)
+    wrong = statuses(answers)[401]
+    assert 600 <= wrong <= 600 + (time.monotonic() - began) * 10 + 1
+    denied = [answer for answer in answers if answer.status_code == 429]
+    assert len(denied) == 900 - wrong
+    assert {answer.headers["retry-after"] for answer in denied} == {"1"}
+
+
+def test_what_makes_no_sense_is_refused_and_costs_no_subject_anything(start: Start) -> None:
+    url = start()
+    (issued,) = take(url, 1)
+    nonsense = at_once(
+        [
+            (f"{url}/token", {"json": {}}),
+            (f"{url}/token", {"json": {"client_id": "billing"}}),
+            (f"{url}/token", {"json": client("nobody")}),
+            (f"{url}/token", {"json": client("billing", "\N{KEY}" * 9)}),
+            (f"{url}/token", {"content": b"{", "headers": {"content-type": "application/json"}}),
+            (f"{url}/token", {"content": b"client_id=billing"}),
+            (f"{url}/refresh", {"json": {}}),
+            (f"{url}/refresh", {"json": {"refresh_token": "a.b.c"}}),
+            (f"{url}/refresh", {"json": {"refresh_token": issued.json()["access_token"]}}),
+        ]
+    )
+    assert set(statuses(nonsense)) <= {400, 401, 422}
+    assert whoami(url, issued.json()["refresh_token"]).status_code == 401
+    assert whoami(url, "none").status_code == 401
+    assert statuses(take(url, 150)) == {200: BUDGET - 1, 429: 51}
+
+
+def test_a_provider_without_doorkeep_keeps_the_budget(start: Start) -> None:
+    assert statuses(take(start(PROVIDER="quota"), 300)) == {200: BUDGET, 429: 200}
+
+
+def test_both_services_share_one_window_in_redis(serve: Callable[..., str], redis: Server) -> None:
+    env = {"PROVIDER": "window", "REDIS_URL": redis.url}
+    urls = [run(serve, language, env) for language in COMMANDS]
+    answers = at_once([(f"{url}/token", {"json": client("billing")}) for url in urls] * 150)
+    assert statuses(answers) == {200: BUDGET, 429: 200}
+
+
+def test_a_window_whose_server_is_gone_issues_nothing(start: Start, redis: Server) -> None:
+    url = start(PROVIDER="window", REDIS_URL=redis.url)
+    (issued,) = take(url, 1)
+    redis.kill()
+    assert statuses(take(url, 20)) == {429: 20}
+    assert whoami(url, issued.json()["access_token"]).status_code == 200
+
+
+def whoami(url: str, token: str) -> httpx.Response:
+    return httpx.get(f"{url}/whoami", headers={"authorization": f"Bearer {token}"})
