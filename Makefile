@@ -26,10 +26,10 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = env $$(cat build/servers)
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme frameworks packages build clean tools always
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: build ## attack two guarded login services, and compare what was admitted with what must be
 	@$(VENV)/python demo/run.py
@@ -37,7 +37,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross readme packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme frameworks packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
@@ -71,6 +71,11 @@ cross: build build/servers ## test Python and Node processes on one server
 
 readme: build ## run the code of the README as it stands
 	$(VENV)/python -m pytest tests/readme
+
+frameworks: build/python build/servers ## test the adapters with the oldest and the newest versions of their frameworks
+	rm -rf build/frameworks/wheel
+	$(MATURIN) build --quiet --release --locked --out build/frameworks/wheel
+	$(with_servers) tests/frameworks/run.sh
 
 packages: build ## install the wheel and the npm tarball as a stranger would, and use them
 	rm -rf build/wheel

@@ -21,7 +21,7 @@ def serve() -> Iterator[Serve]:
     """Give a function that runs a server for the test.
 
     ``serve(command, cwd, env)`` returns the base URL, without a slash at its end. ``{port}`` in the command stands for
-    the port, which the variable PORT names, too. ``cwd`` is a folder of the project, such as ``examples/fastapi_login``.
+    the port, which the variable PORT names, too. ``cwd`` is a folder of the project: ``examples/fastapi_login``.
     """
     with contextlib.ExitStack() as running:
 
