@@ -1,14 +1,25 @@
 /**
- * The guard for Express 4 and 5: counts an attempt before the handler runs.
+ * The guards for Express 4 and 5: count an attempt before the handler runs.
  *
  * Holds no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
  * alone, never on whether the account exists.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Attempt } from './attempt.js'
-import { attemptOf as attemptIn, counting, GUARD, type GuardOptions } from './guarding.js'
+import {
+  ADDRESSES,
+  type AddressOptions,
+  attemptOf as attemptIn,
+  counting,
+  countingAddresses,
+  GUARD,
+  type GuardOptions,
+  type Verdict,
+} from './guarding.js'
 import type { Limiter } from './limiter.js'
 import { known } from './options.js'
+
+export { clientAddress } from './guarding.js'
 
 declare global {
   namespace Express {
@@ -60,22 +71,47 @@ export function guard<Request extends IncomingMessage = GuardedRequest>(
   options: GuardOptions<Request>,
 ): Guard<Request> {
   const count = counting(known(options, GUARD))
-
   return (request, response, next) => {
-    count(request, request).then(({ attempt, headers, denial }) => {
-      if (attempt) (request as GuardedRequest).attempt = attempt
-      // Somebody may have answered meanwhile, such as a middleware that times requests out. The handler must not run all
-      // the same when the attempt was denied.
-      if (response.headersSent) return denial ? undefined : next()
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-      if (!denial) return next()
-      response.statusCode = denial.status
-      response.end(JSON.stringify(denial.body))
-    }, next)
+    count(request, request).then((verdict) => settle(request, response, next, verdict), next)
+  }
+}
+
+/**
+ * Makes a middleware that counts every request which passes it under rules on addresses: for whole routers, before a body
+ * is parsed. Guards that come later go on with the same attempt. A request without a usable address, as over a Unix
+ * socket, is let through, which is warned of once. Denials are answered as by {@link guard}.
+ *
+ * @example
+ * ```ts
+ * app.use('/account', addressLimit({ limiter, rules: [loginIp], clientIp: new ClientIp({ trustedProxies: ['10.0.0.0/8'] }) }))
+ * ```
+ * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
+ */
+export function addressLimit(options: AddressOptions): Guard<IncomingMessage> {
+  const count = countingAddresses(known(options, ADDRESSES))
+  return (request, response, next) => {
+    count(request, request).then((verdict) => settle(request, response, next, verdict), next)
   }
 }
 
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
 export function attemptOf(request: IncomingMessage, limiter: Limiter): Attempt | undefined {
   return attemptIn(request, limiter)
+}
+
+function settle(
+  request: GuardedRequest,
+  response: ServerResponse,
+  next: () => void,
+  { attempt, headers, denial }: Verdict,
+): void {
+  if (attempt) request.attempt = attempt
+  // Somebody may have answered meanwhile, such as a middleware that times requests out.
+  const open = !response.headersSent
+  if (open) for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  if (!denial) next()
+  else if (open) {
+    response.statusCode = denial.status
+    response.end(JSON.stringify(denial.body))
+  }
 }

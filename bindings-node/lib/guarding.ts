@@ -5,11 +5,13 @@
  * Invariant: the bytes of a denial depend on the decision alone, never on whether the account exists.
  * Tested through each adapter, in `tests/node`.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Attempt } from './attempt.js'
 import type { Decision } from './decision.js'
 import { ConfigError, InvalidKeyError } from './errors.js'
 import type { Keys } from './key.js'
 import { Limiter } from './limiter.js'
+import { KeyRule } from './rule.js'
 
 /** What every guard takes. */
 export interface GuardOptions<Request> {
@@ -19,6 +21,29 @@ export interface GuardOptions<Request> {
   readonly keys: (request: Request) => Keys | PromiseLike<Keys>
   /** How much a request counts on each rate; by default 1. */
   readonly cost?: number | undefined
+}
+
+/** Finds out whose request it is. */
+interface Resolver {
+  resolve(peer: string | undefined, headers: IncomingHttpHeaders): string | null
+}
+
+/** What a guard by addresses takes, for all routes below it. */
+export interface AddressOptions {
+  /** Decides. Guards of one limiter share one attempt per request. */
+  readonly limiter: Limiter
+  /** Rules that are `by` the address alone. */
+  readonly rules: readonly KeyRule[]
+  /** Finds the address of the client. */
+  readonly clientIp: Resolver
+  /** How much a request counts on each rate; by default 1. */
+  readonly cost?: number | undefined
+}
+
+/** What an address is found in: a request of Node, of Express or of Fastify. */
+export interface Addressed {
+  readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly headers: IncomingHttpHeaders
 }
 
 /** What to answer in place of the handler. */
@@ -40,6 +65,8 @@ export interface Verdict {
 
 /** The names of {@link GuardOptions}. */
 export const GUARD: ReadonlySet<string> = new Set(['limiter', 'keys', 'cost'])
+/** The names of {@link AddressOptions}. */
+export const ADDRESSES: ReadonlySet<string> = new Set(['limiter', 'rules', 'clientIp', 'cost'])
 
 // By the request itself, so that an attempt goes when its request does.
 const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
@@ -69,6 +96,31 @@ export function counting<Request>(
   }
 }
 
+/**
+ * Makes the function that counts a request under rules on addresses. Without a usable address it is let through.
+ *
+ * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
+ */
+export function countingAddresses({
+  rules,
+  clientIp,
+  ...rest
+}: AddressOptions): (request: Addressed, identity: object) => Promise<Verdict> {
+  const list = Array.isArray(rules) ? rules : []
+  if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
+  const count = counting<string>({ ...rest, keys: (address) => list.map((rule) => rule.ipKey(address)) })
+
+  return async (request, identity) => {
+    const address = clientAddress(request, clientIp)
+    return address === null ? GO_ON : count(address, identity)
+  }
+}
+
+/** The address of the client of a request, or null when there is no usable one. */
+export function clientAddress(request: Addressed, clientIp: Resolver): string | null {
+  return clientIp.resolve(request.socket.remoteAddress, request.headers)
+}
+
 /** The attempt that the guards of this limiter counted for a request. */
 export function attemptOf(identity: object, limiter: Limiter): Attempt | undefined {
   return attempts.get(identity)?.get(limiter)
@@ -87,6 +139,12 @@ const ANSWER: Readonly<Record<string, string>> = Object.freeze({
   'Content-Type': 'application/json; charset=utf-8',
   'Cache-Control': 'no-store',
 })
+
+const GO_ON: Verdict = Object.freeze({ attempt: undefined, headers: {}, denial: undefined })
+
+function isByAddress(rule: unknown): boolean {
+  return rule instanceof KeyRule && rule.by.length === 1 && rule.by[0] === 'address'
+}
 
 function verdict(attempt: Attempt | undefined, decision: Decision): Verdict {
   if (decision.allowed) return { attempt, headers: {}, denial: undefined }

@@ -1,0 +1,125 @@
+/**
+ * The guard and the plugin for Fastify 5: rules on addresses before anything is read, rules on accounts before the handler.
+ *
+ * Holds no arithmetic, reads no clock, opens and closes no connection. Invariant: the bytes of an answer depend on the
+ * decision alone, never on whether the account exists. Tested in `tests/node/fastify.test.mjs`.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyPluginAsync } from 'fastify'
+import type { Attempt } from './attempt.js'
+import {
+  ADDRESSES,
+  type AddressOptions,
+  attemptOf as attemptIn,
+  counting,
+  countingAddresses,
+  GUARD,
+  type GuardOptions,
+  type Verdict,
+} from './guarding.js'
+import type { Limiter } from './limiter.js'
+import { known } from './options.js'
+
+export { clientAddress } from './guarding.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+    attempt?: Attempt
+  }
+}
+
+/** What a guard sees of a request unless `keys` says otherwise. */
+export interface GuardedRequest {
+  /** The request of Node, in which guards of one limiter find the attempt of each other. */
+  readonly raw: object
+  readonly headers: IncomingHttpHeaders
+  readonly socket: { readonly remoteAddress?: string | undefined }
+  /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+  attempt?: Attempt
+  /** What the parser made of the body: nothing yet in `onRequest`. */
+  // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser and the schema
+  body?: any
+}
+
+/** What a guard does with a reply. */
+export interface GuardedReply {
+  readonly sent: boolean
+  code(status: number): unknown
+  headers(values: Record<string, string>): unknown
+  send(payload: string): unknown
+}
+
+/** An asynchronous hook of Fastify. */
+export type Guard<Request = GuardedRequest> = (request: Request, reply: GuardedReply) => Promise<unknown>
+
+/**
+ * Makes a hook that counts an attempt under the keys of a request, and puts it on `request.attempt` for the handler to
+ * settle. As `preHandler` it sees the body, parsed and validated.
+ *
+ * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
+ * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler. A handler that
+ * throws, and a client that hangs up, leave the attempt counted unless the handler cancels it. A second guard of the
+ * same limiter in one request, and the address rules of {@link doorkeep}, share one attempt: only new keys are counted.
+ *
+ * @example
+ * ```ts
+ * app.post('/login', { preHandler: guard({ limiter, keys: loginKeys }) }, async (request, reply) => {
+ *   const user = await verify(request.body)
+ *   if (!user) return reply.code(401).send({ error: 'wrong email or password' })
+ *   await request.attempt.success({ forgive: [accountIp] })
+ *   return { welcome: user.name }
+ * })
+ * ```
+ * @throws {@link ConfigError} when there is no limiter or no function for the keys, or an option is unknown.
+ */
+export function guard<Request extends Pick<GuardedRequest, 'raw'> = GuardedRequest>(
+  options: GuardOptions<Request>,
+): Guard<NoInfer<Request>> {
+  const count = counting(known(options, GUARD))
+  return async (request, reply) => settle(request, reply, await count(request, request.raw))
+}
+
+/**
+ * A plugin that counts every request of the instance on which it is registered, and of all below it, under rules on
+ * addresses, in `onRequest`: before the body is read. The guards of routes go on with the same attempt. A request
+ * without a usable address, as over a Unix socket, is let through, which is warned of once.
+ *
+ * It owns nothing: closing the store is the application's.
+ *
+ * @example
+ * ```ts
+ * await app.register(doorkeep, { limiter, rules: [loginIp], clientIp: new ClientIp({ trustedProxies: ['10.0.0.0/8'] }) })
+ * ```
+ * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
+ */
+export const doorkeep: FastifyPluginAsync<AddressOptions> = async (app, options) => {
+  const count = countingAddresses(known(options, ADDRESSES))
+  if (!app.hasRequestDecorator('attempt')) app.decorateRequest('attempt', undefined)
+  app.addHook('onRequest', async (request, reply) => settle(request, reply, await count(request, request.raw)))
+}
+
+// Without a scope of its own: its hook is for the instance on which it is registered, not for a child of it.
+Object.assign(doorkeep, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'doorkeep',
+  [Symbol.for('plugin-meta')]: { name: 'doorkeep', fastify: '5.x' },
+})
+
+export default doorkeep
+
+/** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
+export function attemptOf(request: Pick<GuardedRequest, 'raw'>, limiter: Limiter): Attempt | undefined {
+  return attemptIn(request.raw, limiter)
+}
+
+function settle(request: object, reply: GuardedReply, { attempt, headers, denial }: Verdict): unknown {
+  if (attempt) (request as GuardedRequest).attempt = attempt
+  // Somebody may have answered meanwhile, such as a hook that times requests out.
+  if (reply.sent) return reply
+  reply.headers(headers)
+  if (!denial) return undefined
+  reply.code(denial.status)
+  // As text, which no schema of the route and no serializer of the application changes.
+  return reply.send(JSON.stringify(denial.body))
+}

@@ -1,0 +1,120 @@
+/** What is true of the guard and the plugin for Fastify alone; what all frameworks share is in `guards.test.mjs`. */
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { describe, it } from 'node:test'
+import { ConfigError, Limiter, ManualClock, StrikeRule } from 'doorkeep'
+import byDefault, { doorkeep, guard } from 'doorkeep/fastify'
+import fastify from 'fastify'
+import fastify5_0 from 'fastify5_0'
+
+const account = new StrikeRule('login-account', { threshold: 2, lockoutWindow: '15m', by: ['account'] })
+const keys = (request) => account.key(request.body?.email)
+const limiter = () => new Limiter({ clock: new ManualClock(1000) })
+const payload = { email: 'ann@example.com' }
+
+for (const [version, create] of [
+  ['Fastify 5.0', fastify5_0],
+  ['Fastify', fastify],
+]) {
+  describe(version, () => {
+    const open = (test, options) => {
+      const app = create(options)
+      test.after(() => app.close())
+      const login = (url = '/login', body = payload) => app.inject({ method: 'POST', url, payload: body })
+      return { app, login }
+    }
+
+    it('a denial is the same bytes whatever the schema, the serializer and the error handler of the route say', async (test) => {
+      const { app, login } = open(test)
+      const nothing = { type: 'object', properties: {} }
+      app.setReplySerializer(() => 'serialized')
+      app.setErrorHandler((_error, _request, reply) => reply.code(418).send())
+      const schema = { response: { '4xx': nothing, default: nothing } }
+      const preHandler = guard({ limiter: limiter(), keys })
+      app.post('/login', { schema, preHandler }, async (_request, reply) => reply.code(204).send())
+      const statuses = []
+      for (let n = 0; n < 2; n += 1) statuses.push((await login()).statusCode)
+      assert.deepEqual(statuses, [204, 204])
+      const { statusCode, headers, body } = await login()
+      assert.deepEqual([statusCode, headers['retry-after'], body], [429, '900', '{"error":"too many attempts"}'])
+      assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+    })
+
+    it('what the schema of a route refuses is answered before the guard counts it', async (test) => {
+      const one = limiter()
+      const { app, login } = open(test)
+      const schema = { body: { type: 'object', required: ['email'], properties: { email: { type: 'string' } } } }
+      app.post('/login', { schema, preHandler: guard({ limiter: one, keys }) }, async () => 'in')
+      assert.equal((await login('/login', {})).statusCode, 400)
+      assert.equal(one.size, 0)
+    })
+
+    it('a reply that another hook has sent meanwhile is left as it is', async (test) => {
+      const { app, login } = open(test)
+      let ran = 0
+      const late = async (request) => {
+        request.answer()
+        return [account.key('ann')]
+      }
+      app.decorateRequest('answer', null)
+      app.addHook('onRequest', async (request, reply) => {
+        request.answer = () => reply.code(503).send('late')
+      })
+      app.post('/login', { preHandler: guard({ limiter: limiter(), keys: late }) }, async () => {
+        ran += 1
+      })
+      for (let n = 0; n < 4; n += 1) {
+        const { statusCode, body } = await login()
+        assert.deepEqual([statusCode, body], [503, 'late'])
+      }
+      assert.equal(ran, 0)
+    })
+
+    it('a guard works in any hook of a request, and in all routes of a plugin', async (test) => {
+      const { app, login } = open(test)
+      const fixed = () => account.key('everybody')
+      app.post('/early', { onRequest: guard({ limiter: limiter(), keys: fixed }) }, async () => 'in')
+      app.register(async (child) => {
+        child.addHook('preHandler', guard({ limiter: limiter(), keys }))
+        child.post('/one', async (request) => ({ left: request.attempt.decision.remaining }))
+        child.post('/two', async () => 'in')
+      })
+      app.post('/free', async (request) => ({ none: request.attempt === undefined }))
+      for (const status of [200, 200, 429]) assert.equal((await login('/early')).statusCode, status)
+      assert.deepEqual((await login('/one')).json(), { left: 1 })
+      assert.equal((await login('/two')).statusCode, 200)
+      assert.equal((await login('/one')).statusCode, 429)
+      assert.deepEqual((await login('/free')).json(), { none: true })
+    })
+
+    it('the attempt is of its own request, also when requests overlap', async (test) => {
+      const one = limiter()
+      const { app, login } = open(test)
+      const attempts = new Set()
+      app.post('/login', { preHandler: guard({ limiter: one, keys }) }, async (request) => {
+        const { attempt } = request
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        assert.equal(request.attempt, attempt)
+        attempts.add(attempt)
+        return 'in'
+      })
+      await Promise.all(Array.from({ length: 20 }, (_, n) => login('/login', { email: `user ${n}` })))
+      assert.equal(attempts.size, 20)
+    })
+  })
+}
+
+it('import and require give the same plugin, and its default is the plugin', () => {
+  const cjs = createRequire(import.meta.url)('doorkeep/fastify')
+  assert.equal(doorkeep, cjs.doorkeep)
+  assert.equal(doorkeep, cjs.default)
+  assert.equal(doorkeep, byDefault)
+  assert.equal(guard, cjs.guard)
+})
+
+it('a guard without a limiter or keys, or with an unknown option, is refused when it is made', () => {
+  const one = new Limiter()
+  for (const options of [undefined, {}, { limiter: one }, { limiter: {}, keys }, { limiter: one, keys, kost: 1 }]) {
+    assert.throws(() => guard(options), ConfigError)
+  }
+})

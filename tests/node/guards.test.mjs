@@ -1,0 +1,217 @@
+/** What the guards of every framework do alike, in front of real login routes, over HTTP. */
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { describe, it } from 'node:test'
+import { Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
+import { frameworks } from './support/frameworks.mjs'
+import { freePort, startServer } from './support/redis.mjs'
+import { openStore } from './support/stores.mjs'
+
+const ip = new Rule('login-ip', '1000/1m', { by: ['address'] })
+const account = new StrikeRule('login-account-ip', {
+  threshold: 5,
+  lockoutWindow: '15m',
+  by: ['account', 'address'],
+})
+const byAddress = (req) => [ip.ipKey(req.ip)]
+const keys = (req) => [...byAddress(req), account.key(req.body.email, network(req.ip))]
+const annsKey = account.key('ann@example.com', network('127.0.0.1'))
+const PASSWORDS = { 'ann@example.com': 'right' }
+const guess = { email: 'ann@example.com', password: 'wrong' }
+
+const limiter = () => new Limiter({ clock: new ManualClock(1000) })
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+async function verify({ body, attempt }) {
+  await pause(5)
+  if (PASSWORDS[body.email] !== body.password) return 401
+  await attempt.success({ forgive: [account], giveBack: [ip] })
+  return 204
+}
+
+for (const { name, login, attemptOf } of frameworks) {
+  describe(name, () => {
+    it('500 parallel guesses verify 5 passwords', async (test) => {
+      const { seen, post } = await login(test, { guards: [{ limiter: limiter(), keys }], handle: verify })
+      const answers = await Promise.all(Array.from({ length: 500 }, () => post('/login', guess)))
+      assert.equal(seen.verified, 5)
+      assert.equal(answers.filter(({ status }) => status === 401).length, 5)
+      assert.equal(answers.filter(({ status }) => status === 429).length, 495)
+    })
+
+    it('a denial is 429 with the wait and a body that is the same for known and unknown accounts', async (test) => {
+      const { post } = await login(test, { guards: [{ limiter: limiter(), keys }], handle: verify })
+      const answers = {}
+      for (const email of ['ann@example.com', 'nobody@example.com']) {
+        for (let n = 0; n < 5; n += 1) await post('/login', { email, password: 'wrong' })
+        answers[email] = await post('/login', { email, password: 'right' })
+      }
+      const known = answers['ann@example.com']
+      assert.equal(known.status, 429)
+      assert.equal(known.headers.get('retry-after'), '900')
+      assert.equal(known.headers.get('content-type'), 'application/json; charset=utf-8')
+      assert.equal(known.headers.get('cache-control'), 'no-store')
+      assert.equal(known.text, '{"error":"too many attempts"}')
+      const unknown = answers['nobody@example.com']
+      const headers = (answer) => [...answer.headers].filter(([name]) => name !== 'date')
+      assert.deepEqual(headers(unknown), headers(known))
+      assert.deepEqual([unknown.status, unknown.text], [known.status, known.text])
+    })
+
+    it('a denial that never ends carries no Retry-After', async (test) => {
+      const dear = { limiter: limiter(), keys: byAddress, cost: 1001 }
+      const { post } = await login(test, { guards: [dear], handle: verify })
+      const { status, headers } = await post('/login', guess)
+      assert.deepEqual([status, headers.has('retry-after')], [429, false])
+    })
+
+    it('a store that is down is 503 with Retry-After: 1 when closed, and the local tables otherwise', async (test) => {
+      const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
+      const shut = { limiter: new Limiter({ store, onError: 'closed' }), keys }
+      const closed = await login(test, { guards: [shut], handle: verify })
+      const { status, headers, text } = await closed.post('/login', guess)
+      assert.deepEqual([status, headers.get('retry-after'), text], [503, '1', '{"error":"temporarily unavailable"}'])
+      assert.equal(closed.seen.verified, 0)
+
+      const local = await login(test, { guards: [{ limiter: new Limiter({ store }), keys }], handle: verify })
+      const statuses = []
+      for (let n = 0; n < 6; n += 1) statuses.push((await local.post('/login', guess)).status)
+      assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
+      assert.equal(local.seen.verified, 5)
+    })
+
+    it('two services with one store verify five of fifty guesses at once', async (test) => {
+      const server = await startServer(test)
+      const services = []
+      for (let n = 0; n < 2; n += 1) {
+        const { store } = openStore(test, server.url, { timeout: '2s', onError: 'closed' })
+        services.push(await login(test, { guards: [{ limiter: new Limiter({ store }), keys }], handle: verify }))
+      }
+      const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => services[n % 2].post('/login', guess)))
+      assert.equal(answers.filter(({ status }) => status === 429).length, 45)
+      assert.equal(services[0].seen.verified + services[1].seen.verified, 5)
+    })
+
+    it('a key that cannot be counted is 400, whether its function is async or not', async (test) => {
+      const one = limiter()
+      for (const of of [keys, async (req) => keys(req)]) {
+        const { seen, post } = await login(test, { guards: [{ limiter: one, keys: of }], handle: verify })
+        for (const email of [undefined, '', 5, ['a'], { a: 1 }]) {
+          const { status, text } = await post('/login', { email, password: 'x' })
+          assert.deepEqual([status, text], [400, '{"error":"invalid key"}'])
+        }
+        assert.equal(seen.verified, 0)
+      }
+      assert.equal(one.size, 0)
+    })
+
+    it('any other error of the keys goes to the error handler, and so does an empty list', async (test) => {
+      for (const [of, failed] of [
+        [() => assert.fail('no keys today'), 'no keys today'],
+        [async () => assert.fail('no keys today'), 'no keys today'],
+        [() => [], 'a call takes 1 to 16 keys, keys=0'],
+      ]) {
+        const { seen, post } = await login(test, { guards: [{ limiter: limiter(), keys: of }], handle: verify })
+        const { status, text } = await post('/login', guess)
+        assert.deepEqual([status, JSON.parse(text), seen.verified], [500, { failed }, 0])
+      }
+    })
+
+    it('a success forgives its account and gives back its address', async (test) => {
+      const one = limiter()
+      const { post } = await login(test, { guards: [{ limiter: one, keys }], handle: verify })
+      for (let n = 0; n < 4; n += 1) await post('/login', guess)
+      assert.equal((await post('/login', { ...guess, password: 'right' })).status, 204)
+      assert.equal(one.peekSync(annsKey).remaining, 5)
+      assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 996)
+    })
+
+    it('a handler that throws leaves the attempt counted, unless it cancels', async (test) => {
+      const one = limiter()
+      const { post } = await login(test, {
+        guards: [{ limiter: one, keys }],
+        handle: async ({ body, attempt }) => {
+          if (body.cancel) await attempt.cancel()
+          throw new Error('the database is gone')
+        },
+      })
+      assert.equal((await post('/login', guess)).status, 500)
+      assert.equal(one.peekSync(annsKey).remaining, 4)
+      assert.equal((await post('/login', { ...guess, cancel: true })).status, 500)
+      assert.equal(one.peekSync(annsKey).remaining, 4)
+    })
+
+    it('a redirect after a wrong password is no success', async (test) => {
+      const one = limiter()
+      const { post } = await login(test, { guards: [{ limiter: one, keys }], handle: async () => 302 })
+      const statuses = []
+      for (let n = 0; n < 6; n += 1) statuses.push((await post('/login', guess)).status)
+      assert.deepEqual(statuses, [302, 302, 302, 302, 302, 429])
+    })
+
+    it('a client that hangs up leaves the attempt counted', async (test) => {
+      const one = limiter()
+      const { origin } = await login(test, { guards: [{ limiter: one, keys }], handle: () => new Promise(() => {}) })
+      const hung = request(`${origin}/login`, { method: 'POST', headers: { 'content-type': 'application/json' } })
+      hung.on('error', () => {})
+      hung.end(JSON.stringify(guess))
+      while (one.peekSync(annsKey).remaining === 5) await pause(2)
+      const closed = new Promise((resolve) => hung.once('close', resolve))
+      hung.destroy()
+      await closed
+      await pause(20)
+      assert.equal(one.peekSync(annsKey).remaining, 4)
+    })
+
+    it('a second guard of the same limiter counts only the new keys, under the same attempt', async (test) => {
+      const one = limiter()
+      const attempts = []
+      const { post } = await login(test, {
+        guards: [
+          { limiter: one, keys: byAddress },
+          { limiter: one, keys },
+        ],
+        between: ({ attempt }) => attempts.push(attempt),
+        handle: verify,
+      })
+      assert.equal((await post('/login', { ...guess, password: 'right' })).status, 204)
+      assert.equal(attempts.length, 2)
+      assert.ok(attempts[0] && attempts[0] === attempts[1])
+      assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 1000)
+      assert.deepEqual({ ...one.stats().allowed }, { 'login-ip': 1, 'login-account-ip': 1 })
+    })
+
+    it('a second guard that denies answers 429 and leaves the first count', async (test) => {
+      const one = limiter()
+      const { seen, post } = await login(test, {
+        guards: [
+          { limiter: one, keys: byAddress },
+          { limiter: one, keys },
+        ],
+        handle: verify,
+      })
+      for (let n = 0; n < 5; n += 1) await post('/login', guess)
+      assert.equal((await post('/login', guess)).status, 429)
+      assert.equal(seen.verified, 5)
+      assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 994)
+    })
+
+    it('guards of two limiters have an attempt each', async (test) => {
+      const [first, second] = [limiter(), limiter()]
+      const { post } = await login(test, {
+        guards: [
+          { limiter: first, keys: byAddress },
+          { limiter: second, keys: byAddress },
+        ],
+        handle: async (req) => {
+          assert.equal(req.attempt, attemptOf(req, second))
+          await attemptOf(req, first).cancel()
+          return 204
+        },
+      })
+      assert.equal((await post('/login', guess)).status, 204)
+      assert.equal(first.peekSync(ip.ipKey('127.0.0.1')).remaining, 1000)
+      assert.equal(second.peekSync(ip.ipKey('127.0.0.1')).remaining, 999)
+    })
+  })
+}

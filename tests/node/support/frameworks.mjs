@@ -1,0 +1,78 @@
+/** A guarded login in each framework that has a guard, behind a real server, so that one suite holds for all of them. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import * as ofExpress from 'doorkeep/express'
+import * as ofFastify from 'doorkeep/fastify'
+import express4 from 'express4'
+import express5 from 'express5'
+import fastify from 'fastify'
+import fastify5_0 from 'fastify5_0'
+
+/**
+ * Each serves `POST /login`: the rules on addresses, the guards in their order, then `handle`, which gets the request and
+ * answers a status or throws. Gives the origin, a function that posts JSON, and how many requests reached the handler.
+ */
+export const frameworks = [
+  { name: 'Express 4', attemptOf: ofExpress.attemptOf, login: (test, parts) => onExpress(express4, test, parts) },
+  { name: 'Express 5', attemptOf: ofExpress.attemptOf, login: (test, parts) => onExpress(express5, test, parts) },
+  { name: 'Fastify 5.0', attemptOf: ofFastify.attemptOf, login: (test, parts) => onFastify(fastify5_0, test, parts) },
+  { name: 'Fastify', attemptOf: ofFastify.attemptOf, login: (test, parts) => onFastify(fastify, test, parts) },
+]
+
+async function onExpress(express, test, { addresses, guards = [], between = () => {}, handle }) {
+  const app = express()
+  const seen = { verified: 0 }
+  if (addresses) app.use(ofExpress.addressLimit(addresses))
+  app.use(express.json())
+  const pass = (req, _res, next) => {
+    between(req)
+    next()
+  }
+  app.post('/login', ...guards.flatMap((options) => [ofExpress.guard(options), pass]), async (req, res, next) => {
+    try {
+      seen.verified += 1
+      res.sendStatus(await handle(req))
+    } catch (error) {
+      next(error)
+    }
+  })
+  app.all('/open', (_req, res) => res.sendStatus(204))
+  // Four arguments make it an error handler.
+  app.use((error, _req, res, _next) => res.status(500).json({ failed: error.message }))
+  const server = createServer(app)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  test.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { seen, ...client(`http://127.0.0.1:${server.address().port}`) }
+}
+
+async function onFastify(fastify, test, { addresses, guards = [], between = () => {}, handle }) {
+  const app = fastify({ forceCloseConnections: true })
+  const seen = { verified: 0 }
+  if (addresses) await app.register(ofFastify.doorkeep, addresses)
+  app.setErrorHandler((error, _request, reply) => reply.code(500).send({ failed: error.message }))
+  const preHandler = guards.flatMap((options) => [ofFastify.guard(options), async (request) => between(request)])
+  app.post('/login', { preHandler }, async (request, reply) => {
+    seen.verified += 1
+    return reply.code(await handle(request)).send()
+  })
+  app.all('/open', (_request, reply) => reply.code(204).send())
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+  test.after(() => app.close())
+  return { seen, ...client(origin) }
+}
+
+function client(origin) {
+  const post = async (path, body, headers = {}) => {
+    const response = await fetch(origin + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  return { origin, post }
+}
