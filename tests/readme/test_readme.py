@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,10 +16,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pages import ROOT, compile_strictly, empty_folder, printed
 
-ROOT = Path(__file__).parents[2]
-# Within the package, so that its own name and its tools resolve as they would for a user who installed both.
-FOLDER = ROOT / "build" / "readme"
 RIGHT = {"email": "ann@example.com", "password": "correct horse battery staple"}
 GUESSES = 500
 PRINTED = ["wrong"] * 5 + ["wait 900 s", "welcome"]
@@ -36,11 +33,7 @@ def blocks(language: str, holding: str) -> str:
 
 @pytest.fixture
 def folder() -> Path:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    express = FOLDER / "node_modules" / "express"
-    express.parent.mkdir(parents=True)
-    express.symlink_to(ROOT / "node_modules" / "express5")
-    return FOLDER
+    return empty_folder("readme")
 
 
 @contextlib.contextmanager
@@ -114,15 +107,3 @@ def test_the_stores_are_made_as_the_readme_says_also_while_no_server_is_there(fo
     compile_strictly("store.mts", folder)
     assert printed([sys.executable, "store.py"], folder) == []
     assert printed(["node", "store.mjs"], folder) == []
-
-
-def printed(command: list[str], folder: Path) -> list[str]:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def compile_strictly(file: str, folder: Path) -> None:
-    options = ["--ignoreConfig", "--module", "nodenext", "--strict", "--target", "es2023", "--types", "node"]
-    done = subprocess.run(["npx", "tsc", *options, file], cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout
