@@ -4,7 +4,7 @@ import { Decision } from './decision.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type Done, type Handle, native } from './native.js'
-import { type At, type AtOptions, type CallOptions, type Clock, callOptions, known, moment, price } from './options.js'
+import { type At, type AtOptions, type CallOptions, type Clock, callOptions, instant, known, moment, price } from './options.js'
 import type { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import type { RedisStore } from './store.js'
@@ -92,13 +92,13 @@ export class Attempt {
 
   #success(options: SuccessOptions | undefined): Done {
     const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
-    const at = moment(now, this.#clock)
+    const at = instant(now, this.#clock)
     return native.attemptSuccess(this.#handle, names(forgive), names(giveBack), names(forgiveAddress), at)
   }
 
   #extend(keys: Keys, options: CallOptions | undefined): Done {
     const { cost, now } = callOptions(options)
-    const at = moment(now, this.#clock)
+    const at = instant(now, this.#clock)
     lay(keys)
     return native.attemptExtend(price(cost), at, this.#handle)
   }

@@ -41,6 +41,8 @@ const RATES: ReadonlySet<string> = new Set(['rates', 'ipv6Prefix', 'secret', 'by
 
 /** The options of the limiter, and its rules. */
 export function readConfig(config: LimiterConfig) {
+  // Nothing at all is a variable that was not set; a limiter without rules would be taken for a guarded one.
+  if (config === undefined || config === null) throw new ConfigError('options must be an object')
   const { redis, prefix, timeout, onEvent, onError, capacity, clock, rules } = known(config, CONFIG)
   if (rules !== undefined && (typeof rules !== 'object' || rules === null)) {
     throw new ConfigError('rules must be an object')

@@ -8,7 +8,7 @@ import { raise, sound } from './failure.js'
 import { home } from './home.js'
 import { type Keys, lay } from './key.js'
 import { type Done, type Handle, type NativeLimiter, native } from './native.js'
-import { type CallOptions, type Clock, type CommonOptions, callOptions, known, moment, price } from './options.js'
+import { type CallOptions, type Clock, type CommonOptions, callOptions, instant, known, price } from './options.js'
 import type { Rule, StrikeRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
@@ -96,7 +96,7 @@ export class Limiter {
   allowSync(keys: Keys, options?: CallOptions): Decision {
     inMemory(this.#store)
     const { cost, now } = callOptions(options)
-    const at = moment(now, this.#clock)
+    const at = instant(now, this.#clock)
     lay(keys)
     const failed = this.#native.allow(price(cost), at)
     if (failed !== undefined) raise(failed)
@@ -187,7 +187,7 @@ export class Limiter {
     options: CallOptions | undefined,
   ): T {
     const { cost, now } = callOptions(options)
-    const at = moment(now, this.#clock)
+    const at = instant(now, this.#clock)
     lay(keys)
     return native(price(cost), at)
   }
@@ -206,6 +206,8 @@ function runOptions(options: RunOptions | undefined): CallOptions & { countOn: r
   return { ...call, countOn: classes }
 }
 
+/** Of several errors at once one that counts is enough: failing together must not make guesses free. */
 function counts(error: unknown, countOn: readonly ErrorClass[]): boolean {
+  if (error instanceof AggregateError && error.errors.some((one) => counts(one, countOn))) return true
   return (error instanceof Error && error.name === 'AbortError') || countOn.some((one) => error instanceof one)
 }

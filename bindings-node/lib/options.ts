@@ -66,8 +66,13 @@ export function known<T extends object>(options: T | undefined | null, names: Re
  * given back is the argument to pass, for the core to refuse when it is no moment.
  */
 export function moment(at: At, clock: Clock | undefined): unknown {
-  const given: unknown = typeof at === 'object' && at !== null ? known(at, AT).now : at
-  const now = given ?? clock?.()
+  return instant(typeof at === 'object' && at !== null ? known(at, AT).now : at, clock)
+}
+
+/** The same for a moment that was taken out of its options before. */
+export function instant(given: unknown, clock: Clock | undefined): unknown {
+  // A clock that tells nothing is broken: the core must refuse it, and not take the time from elsewhere.
+  const now = given ?? (clock && (clock() ?? Number.NaN))
   numbers[Place.Now] = inSlot(now)
   return now
 }

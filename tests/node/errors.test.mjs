@@ -106,6 +106,19 @@ it('a moment that is none is refused, and nothing is counted', () => {
   assert.equal(strikes.size, 0)
 })
 
+it('a moment within a moment, and a clock that tells no number, are refused', () => {
+  const limiter = new Limiter()
+  const key = new Rule('any', '5/1m').key('a')
+  assert.throws(() => limiter.allowSync(key, { now: { now: 0 } }), ConfigError)
+  assert.throws(() => limiter.attemptSync(key).cancelSync({ now: { now: 0 } }), ConfigError)
+  assert.equal(limiter.peekSync(key).remaining, 4)
+  for (const told of [undefined, null, Number.NaN, '0', {}]) {
+    const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', clock: () => told })
+    assert.throws(() => strikes.attemptSync('a'), ConfigError, String(told))
+    assert.equal(strikes.size, 0)
+  }
+})
+
 it('the moment may be a bare number, an option, or left out', () => {
   const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m' })
   strikes.attemptSync('a', 1000)

@@ -60,6 +60,15 @@ describe('a run', () => {
     assert.equal(remaining(limiter), 0)
   })
 
+  it('stays counted when one of several errors at once is of countOn', async () => {
+    const limiter = new Limiter()
+    const both = () => Promise.any([Promise.reject(new TypeError('lost')), Promise.reject(new RangeError('wrong'))])
+    await assert.rejects(limiter.run(key, both, { now: 0, countOn: [RangeError] }), AggregateError)
+    assert.equal(remaining(limiter), 2)
+    await assert.rejects(limiter.run(key, both, { now: 0, countOn: [SyntaxError] }), AggregateError)
+    assert.equal(remaining(limiter), 2)
+  })
+
   it('leaves an attempt that its function settled before it threw', async () => {
     const limiter = new Limiter()
     const settled = async (attempt) => {
@@ -215,6 +224,9 @@ describe('a configuration', () => {
     assert.throws(() => Limiter.fromConfig({ rules: { A: '5/1m' } }), /rule name/)
     assert.throws(() => Limiter.fromConfig({ rules: { a: { threshold: 0, lockoutWindow: '1m' } } }), /threshold/)
     assert.throws(() => Limiter.fromConfig({ rules: { a: { threshold: 5 } } }), /lockout window/)
+    for (const config of [undefined, null, [], new Map(), 5, 'x']) {
+      assert.throws(() => Limiter.fromConfig(config), { code: 'DOORKEEP_CONFIG', message: 'options must be an object' })
+    }
     for (const rules of [5, 'x', null, { a: null }, { a: 5 }, { a: {} }]) {
       assert.throws(() => Limiter.fromConfig({ rules }), { code: 'DOORKEEP_CONFIG' })
     }
