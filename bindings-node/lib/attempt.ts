@@ -4,7 +4,17 @@ import { Decision } from './decision.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type Done, type Handle, native } from './native.js'
-import { type At, type AtOptions, type CallOptions, type Clock, callOptions, instant, known, moment, price } from './options.js'
+import {
+  type At,
+  type AtOptions,
+  type CallOptions,
+  type Clock,
+  callOptions,
+  instant,
+  known,
+  moment,
+  price,
+} from './options.js'
 import type { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import type { RedisStore } from './store.js'
