@@ -1,12 +1,13 @@
 """What the pages of the documentation hold as code, and how it is run.
 
 In README.md each block stands alone. On a page of docs/guides and docs/migrate the blocks of one language are one
-script, run in order; a block with a title is a file beside it, which the script may import. A block of text that
-follows a block of the script is what the script prints there.
+script, run in order; a block with a title is a file beside it, which the script may import. A file that is called
+test_something must pass under the test runner. A block of text that follows a block of the script is what it prints.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 SUFFIXES = {"python": ".py", "js": ".mjs", "ts": ".mts"}
 # Within the package, so that its own name and its tools resolve as they would for a user who installed both.
 FOLDER = ROOT / "build" / "readme"
+RUNNERS = {".py": [sys.executable, "-m", "pytest", "-q", "-c", os.devnull], ".mjs": ["node", "--test"]}
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.M | re.S)
 
 
@@ -65,6 +67,9 @@ def run(script: Script, folder: Path) -> list[str]:
     for name, body in script.files.items():
         (folder / name).write_text(body, encoding="utf-8")
         check(folder / name)
+    for name in script.files:
+        if name.startswith("test_"):
+            printed(RUNNERS[Path(name).suffix] + [name], folder)
     main = folder / f"page{suffix}"
     main.write_text(script.code, encoding="utf-8")
     if suffix == ".mts":
@@ -82,7 +87,7 @@ def check(file: Path) -> None:
 def printed(command: list[str], folder: Path) -> list[str]:
     """Run a command that must succeed, and give the lines that it prints."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
 
