@@ -111,12 +111,16 @@ for (const [version, express] of [
     it('a store that is down is decided in memory, lets everybody pass when open, and is 503 when closed', async (test) => {
       const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
       const answers = {}
+      const faults = []
+      const logger = { error: (error) => faults.push(error.code), warn() {} }
       for (const onError of ['local', 'open', 'closed']) {
-        const { get } = await guarded(test, { limit: 2, store: new DoorkeepStore({ store, name: 'api', onError }) })
+        const counting = new DoorkeepStore({ store, name: 'api', onError })
+        const { get } = await guarded(test, { limit: 2, store: counting, logger })
         answers[onError] = await statuses(3, get)
         if (onError === 'closed') assert.equal((await get()).headers.get('retry-after'), '1')
       }
       assert.deepEqual(answers, { local: [200, 200, 429], open: [200, 200, 200], closed: [503, 503, 503] })
+      assert.deepEqual(faults, [])
     })
 
     it('what cannot be counted is refused, also when errors of the store are to pass', async (test) => {
