@@ -8,18 +8,21 @@ import express5 from 'express5'
 import fastify from 'fastify'
 import fastify5_0 from 'fastify5_0'
 
+const LOOPBACK = { port: 0, host: '127.0.0.1' }
+
 /**
  * Each serves `POST /login`: the rules on addresses, the guards in their order, then `handle`, which gets the request and
- * answers a status or throws. Gives the origin, a function that posts JSON, and how many requests reached the handler.
+ * answers a status or throws, and `/open` behind the rules on addresses alone. Gives the origin, a function that posts
+ * JSON, and how many requests reached the handler. Beside it stands what its adapter exports.
  */
 export const frameworks = [
-  { name: 'Express 4', attemptOf: ofExpress.attemptOf, login: (test, parts) => onExpress(express4, test, parts) },
-  { name: 'Express 5', attemptOf: ofExpress.attemptOf, login: (test, parts) => onExpress(express5, test, parts) },
-  { name: 'Fastify 5.0', attemptOf: ofFastify.attemptOf, login: (test, parts) => onFastify(fastify5_0, test, parts) },
-  { name: 'Fastify', attemptOf: ofFastify.attemptOf, login: (test, parts) => onFastify(fastify, test, parts) },
+  { name: 'Express 4', ...ofExpress, login: (test, parts) => onExpress(express4, test, parts) },
+  { name: 'Express 5', ...ofExpress, login: (test, parts) => onExpress(express5, test, parts) },
+  { name: 'Fastify 5.0', ...ofFastify, login: (test, parts) => onFastify(fastify5_0, test, parts) },
+  { name: 'Fastify', ...ofFastify, login: (test, parts) => onFastify(fastify, test, parts) },
 ]
 
-async function onExpress(express, test, { addresses, guards = [], between = () => {}, handle }) {
+async function onExpress(express, test, { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK }) {
   const app = express()
   const seen = { verified: 0 }
   if (addresses) app.use(ofExpress.addressLimit(addresses))
@@ -40,7 +43,7 @@ async function onExpress(express, test, { addresses, guards = [], between = () =
   // Four arguments make it an error handler.
   app.use((error, _req, res, _next) => res.status(500).json({ failed: error.message }))
   const server = createServer(app)
-  server.listen(0, '127.0.0.1')
+  server.listen(listen)
   await once(server, 'listening')
   test.after(() => {
     server.closeAllConnections()
@@ -49,7 +52,7 @@ async function onExpress(express, test, { addresses, guards = [], between = () =
   return { seen, ...client(`http://127.0.0.1:${server.address().port}`) }
 }
 
-async function onFastify(fastify, test, { addresses, guards = [], between = () => {}, handle }) {
+async function onFastify(fastify, test, { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK }) {
   const app = fastify({ forceCloseConnections: true })
   const seen = { verified: 0 }
   if (addresses) await app.register(ofFastify.doorkeep, addresses)
@@ -60,7 +63,7 @@ async function onFastify(fastify, test, { addresses, guards = [], between = () =
     return reply.code(await handle(request)).send()
   })
   app.all('/open', (_request, reply) => reply.code(204).send())
-  const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+  const origin = await app.listen(listen)
   test.after(() => app.close())
   return { seen, ...client(origin) }
 }
