@@ -29,7 +29,7 @@ async function verify({ body, attempt }) {
   return 204
 }
 
-for (const { name, login, attemptOf } of frameworks) {
+for (const { name, login, attemptOf, takesBackCrashes = false } of frameworks) {
   describe(name, () => {
     it('500 parallel guesses verify 5 passwords', async (test) => {
       const { seen, post } = await login(test, { guards: [{ limiter: limiter(), keys }], handle: verify })
@@ -126,7 +126,8 @@ for (const { name, login, attemptOf } of frameworks) {
       assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 996)
     })
 
-    it('a handler that throws leaves the attempt counted, unless it cancels', async (test) => {
+    const crash = takesBackCrashes ? 'takes the attempt back' : 'leaves the attempt counted, unless it cancels'
+    it(`a handler that throws ${crash}`, async (test) => {
       const one = limiter()
       const { post } = await login(test, {
         guards: [{ limiter: one, keys }],
@@ -135,10 +136,11 @@ for (const { name, login, attemptOf } of frameworks) {
           throw new Error('the database is gone')
         },
       })
+      const left = takesBackCrashes ? 5 : 4
       assert.equal((await post('/login', guess)).status, 500)
-      assert.equal(one.peekSync(annsKey).remaining, 4)
+      assert.equal(one.peekSync(annsKey).remaining, left)
       assert.equal((await post('/login', { ...guess, cancel: true })).status, 500)
-      assert.equal(one.peekSync(annsKey).remaining, 4)
+      assert.equal(one.peekSync(annsKey).remaining, left)
     })
 
     it('a redirect after a wrong password is no success', async (test) => {

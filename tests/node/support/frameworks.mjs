@@ -7,6 +7,7 @@ import express4 from 'express4'
 import express5 from 'express5'
 import fastify from 'fastify'
 import fastify5_0 from 'fastify5_0'
+import { nest } from './nest.mjs'
 
 const LOOPBACK = { port: 0, host: '127.0.0.1' }
 
@@ -20,6 +21,7 @@ export const frameworks = [
   { name: 'Express 5', ...ofExpress, login: (test, parts) => onExpress(express5, test, parts) },
   { name: 'Fastify 5.0', ...ofFastify, login: (test, parts) => onFastify(fastify5_0, test, parts) },
   { name: 'Fastify', ...ofFastify, login: (test, parts) => onFastify(fastify, test, parts) },
+  ...nest,
 ]
 
 async function onExpress(express, test, { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK }) {
