@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# What several test files share says as much when it fails as they do.
+pytest.register_assert_rewrite("login_attacks")
+
 ROOT = Path(__file__).parents[2]
 Serve = Callable[..., str]
 

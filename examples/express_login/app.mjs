@@ -1,0 +1,95 @@
+// A service with the four endpoints that are guessed at: login, forgotten password, one-time code, token.
+//
+// Run: PORT=3000 node examples/express_login/app.mjs. LOCKOUT_WINDOW is how long the fifth wrong password locks;
+// TRUSTED_PROXIES lists the addresses and networks of your own proxies, separated by commas; REDIS_URL names the Redis in
+// which several processes share one budget.
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
+import { addressLimit, clientAddress, guard } from 'doorkeep/express'
+import express from 'express'
+import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
+
+const {
+  PORT = 3000,
+  LOCKOUT_WINDOW: lockoutWindow = '15m',
+  TRUSTED_PROXIES: proxies = '',
+  REDIS_URL: redis,
+} = process.env
+const store = redis ? new RedisStore(redis, { prefix: 'express-login' }) : undefined
+const limiter = new Limiter({ store })
+const clientIp = new ClientIp({ trustedProxies: proxies.split(',').filter(Boolean) })
+
+// Wide, for everything that is posted from one address. The narrow rules are those of each endpoint.
+const postIp = new Rule('post-ip', '600/1m', { by: ['address'] })
+const loginAccountIp = new StrikeRule('login-account-ip', { threshold: 5, lockoutWindow, by: ['account', 'address'] })
+// The client first: an account that anybody can fill must not be the first to refuse.
+const loginRules = [presets.loginIp, loginAccountIp, presets.loginAccount]
+
+// Keys are made before any account is looked up. What is no email is answered with 400.
+const email = (req) => canonicalEmail(req.body?.email)
+const address = (req) => clientAddress(req, clientIp)
+const loginKeys = (req) => keysFor(loginRules, { address: address(req), account: email(req) })
+const resetKeys = (req) => keysFor([presets.resetIp, presets.resetSend], { address: address(req), email: email(req) })
+const codeKeys = (req) => keysFor([presets.otpIp, presets.otpVerify], { address: address(req), account: email(req) })
+
+const app = express()
+app.disable('x-powered-by')
+app.get('/', (_req, res) => res.sendFile(fileURLToPath(new URL('login.html', import.meta.url))))
+
+const posts = express.Router()
+posts.use(addressLimit({ limiter, rules: [postIp], clientIp }), express.json(), express.urlencoded({ extended: false }))
+app.use(posts)
+
+// The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
+posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
+  const isForm = req.is('urlencoded') // sent by a browser without JavaScript, which is sent back to the page
+  if (!(await verifyPassword(email(req), req.body.password))) {
+    if (isForm) res.redirect(302, '/?wrong')
+    else res.status(401).json({ error: 'wrong email or password' })
+    return
+  }
+  // Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
+  await req.attempt.success({ forgive: [loginAccountIp], giveBack: [presets.loginIp, presets.loginAccount] })
+  if (isForm) res.redirect(302, '/?welcome')
+  else res.json({ welcome: email(req) })
+})
+
+// The same answer for everybody, and nothing to settle: each mail that was asked for counts.
+posts.post('/forgot-password', guard({ limiter, keys: resetKeys }), (req, res) => {
+  sendReset(email(req))
+  res.status(202).json({ message: 'if there is such an account, a mail is on its way' })
+})
+
+posts.post('/otp', guard({ limiter, keys: codeKeys }), async (req, res) => {
+  if (!verifyCode(email(req), req.body.code)) {
+    res.status(401).json({ error: 'wrong code' })
+    return
+  }
+  // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
+  await req.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
+  res.json({ verified: email(req) })
+})
+
+// Secrets of clients are long and random, so the wide rule is enough before they are checked. Their subject is counted
+// after that: nobody else can spend its budget.
+const authenticate = async (req, res, next) => {
+  req.subject = await verifyClient(req.body?.client_id, req.body?.client_secret)
+  if (req.subject) next()
+  else res.status(401).json({ error: 'unknown client' })
+}
+const subjectKeys = (req) => keysFor([presets.tokenIssue], { subject: req.subject })
+posts.post('/token', authenticate, guard({ limiter, keys: subjectKeys }), async (req, res) => {
+  await req.attempt.success({ giveBack: [postIp] }) // one attempt for both guards
+  res.json({ access_token: randomBytes(32).toString('base64url'), token_type: 'Bearer' })
+})
+
+// A body that is too long or malformed is the client's fault and stays counted; a crash is not a guess.
+app.use(async (error, req, res, next) => {
+  const status = error.status ?? 500
+  if (status >= 500) await req.attempt?.cancel()
+  if (res.headersSent) next(error)
+  else res.status(status).json({ error: status < 500 ? 'bad request' : 'something went wrong' })
+})
+
+app.listen(PORT)

@@ -1,0 +1,98 @@
+// A service with the four endpoints that are guessed at: login, forgotten password, one-time code, token.
+//
+// Run: PORT=3000 node examples/fastify_login/app.mjs. LOCKOUT_WINDOW is how long the fifth wrong password locks;
+// TRUSTED_PROXIES lists the addresses and networks of your own proxies, separated by commas; REDIS_URL names the Redis in
+// which several processes share one budget.
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
+import { clientAddress, doorkeep, guard } from 'doorkeep/fastify'
+import fastify from 'fastify'
+import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
+
+const {
+  PORT = 3000,
+  LOCKOUT_WINDOW: lockoutWindow = '15m',
+  TRUSTED_PROXIES: proxies = '',
+  REDIS_URL: redis,
+} = process.env
+const store = redis ? new RedisStore(redis, { prefix: 'fastify-login' }) : undefined
+const limiter = new Limiter({ store })
+const clientIp = new ClientIp({ trustedProxies: proxies.split(',').filter(Boolean) })
+
+// Wide, for everything that is posted from one address. The narrow rules are those of each endpoint.
+const postIp = new Rule('post-ip', '600/1m', { by: ['address'] })
+const loginAccountIp = new StrikeRule('login-account-ip', { threshold: 5, lockoutWindow, by: ['account', 'address'] })
+// The client first: an account that anybody can fill must not be the first to refuse.
+const loginRules = [presets.loginIp, loginAccountIp, presets.loginAccount]
+
+// Keys are made before any account is looked up. What is no email is answered with 400.
+const email = (request) => canonicalEmail(request.body?.email)
+const address = (request) => clientAddress(request, clientIp)
+const loginKeys = (request) => keysFor(loginRules, { address: address(request), account: email(request) })
+const resetKeys = (request) =>
+  keysFor([presets.resetIp, presets.resetSend], { address: address(request), email: email(request) })
+const codeKeys = (request) =>
+  keysFor([presets.otpIp, presets.otpVerify], { address: address(request), account: email(request) })
+
+const app = fastify()
+const page = await readFile(new URL('login.html', import.meta.url), 'utf8')
+app.get('/', (_request, reply) => reply.type('text/html; charset=utf-8').send(page))
+
+const isForm = (request) => request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')
+app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, async (_request, body) =>
+  Object.fromEntries(new URLSearchParams(body)),
+)
+
+app.register(async (posts) => {
+  // In onRequest: addresses are counted before a body is read. The guards of the routes go on with the same attempt.
+  await posts.register(doorkeep, { limiter, rules: [postIp], clientIp })
+
+  // The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
+  posts.post('/login', { preHandler: guard({ limiter, keys: loginKeys }) }, async (request, reply) => {
+    const { attempt, body } = request
+    if (!(await verifyPassword(email(request), body.password))) {
+      // A browser without JavaScript is sent back to the page. A redirect is no success.
+      if (isForm(request)) return reply.redirect('/?wrong', 302)
+      return reply.code(401).send({ error: 'wrong email or password' })
+    }
+    // Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
+    await attempt.success({ forgive: [loginAccountIp], giveBack: [presets.loginIp, presets.loginAccount] })
+    return isForm(request) ? reply.redirect('/?welcome', 302) : { welcome: email(request) }
+  })
+
+  // The same answer for everybody, and nothing to settle: each mail that was asked for counts.
+  posts.post('/forgot-password', { preHandler: guard({ limiter, keys: resetKeys }) }, async (request, reply) => {
+    sendReset(email(request))
+    return reply.code(202).send({ message: 'if there is such an account, a mail is on its way' })
+  })
+
+  posts.post('/otp', { preHandler: guard({ limiter, keys: codeKeys }) }, async (request, reply) => {
+    if (!verifyCode(email(request), request.body.code)) return reply.code(401).send({ error: 'wrong code' })
+    // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
+    await request.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
+    return { verified: email(request) }
+  })
+
+  // Secrets of clients are long and random, so the wide rule is enough before they are checked. Their subject is counted
+  // after that: nobody else can spend its budget.
+  posts.decorateRequest('subject', undefined)
+  const authenticate = async (request, reply) => {
+    request.subject = await verifyClient(request.body?.client_id, request.body?.client_secret)
+    return request.subject ? undefined : reply.code(401).send({ error: 'unknown client' })
+  }
+  const subjectKeys = (request) => keysFor([presets.tokenIssue], { subject: request.subject })
+  posts.post('/token', { preHandler: [authenticate, guard({ limiter, keys: subjectKeys })] }, async (request) => {
+    await request.attempt.success({ giveBack: [postIp] }) // one attempt for both guards
+    return { access_token: randomBytes(32).toString('base64url'), token_type: 'Bearer' }
+  })
+})
+
+// A body that is too long or malformed is the client's fault and stays counted; a crash is not a guess.
+app.setErrorHandler(async (error, request, reply) => {
+  const status = error.statusCode ?? 500
+  if (status >= 500) await request.attempt?.cancel()
+  return reply.code(status).send({ error: status < 500 ? 'bad request' : 'something went wrong' })
+})
+
+await app.listen({ port: Number(PORT), host: '127.0.0.1' })

@@ -1,0 +1,12 @@
+/** Loaded before a service: some passwords make the hash of passwords slow, or fail, as it would without memory. */
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+
+const { scrypt } = crypto
+
+crypto.scrypt = (password, salt, length, answer) => {
+  if (password === 'crash') return setImmediate(answer, new Error('no memory'))
+  if (password === 'slow') return setTimeout(() => scrypt(password, salt, length, answer), 1000)
+  return scrypt(password, salt, length, answer)
+}
+syncBuiltinESMExports()
