@@ -1,0 +1,253 @@
+/**
+ * Guards for NestJS 11 and 12, over Express and over Fastify: count an attempt before pipes and handler run.
+ *
+ * Holds no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
+ * alone, never on whether the account exists. Nest has a block around a handler, so a crash is given back as `run` does.
+ * Tested in `tests/node/nestjs.test.mjs` and, with the guards of all frameworks, in `tests/node/guards.test.mjs`.
+ */
+import { IncomingMessage } from 'node:http'
+import {
+  applyDecorators,
+  type CallHandler,
+  type CanActivate,
+  createParamDecorator,
+  type DynamicModule,
+  type ExecutionContext,
+  HttpException,
+  Inject,
+  Injectable,
+  Module,
+  type NestInterceptor,
+  Optional,
+  type Type,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common'
+import { catchError, type Observable } from 'rxjs'
+import type { Attempt } from './attempt.js'
+import { ConfigError } from './errors.js'
+import {
+  ADDRESSES,
+  type AddressOptions,
+  attemptOf as attemptIn,
+  counting,
+  countingAddresses,
+  GUARD,
+  type GuardOptions,
+  type Verdict,
+} from './guarding.js'
+import { type ErrorClass, Limiter } from './limiter.js'
+import { known } from './options.js'
+
+export { clientAddress } from './guarding.js'
+
+/** What a guard sees of a request unless `keys` says otherwise: what Express and Fastify have in common. */
+export interface GuardedRequest {
+  readonly headers: IncomingMessage['headers']
+  readonly socket: { readonly remoteAddress?: string | undefined }
+  /** The address of the client, as `trust proxy` of Express or `trustProxy` of Fastify tells it. */
+  readonly ip?: string
+  /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+  attempt?: Attempt
+  /** What a parser made of the body. No pipe has seen it. */
+  // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser
+  body?: any
+}
+
+/** What {@link guard} and {@link Guarded} take. */
+export interface GuardedOptions<Request = GuardedRequest> extends Omit<GuardOptions<Request>, 'limiter'> {
+  /** Decides; by default the one of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
+  readonly limiter?: Limiter | undefined
+  /** Errors that are an answer, such as a wrong password, though no `HttpException` below 500: they stay counted. */
+  readonly countOn?: ErrorClass | readonly ErrorClass[] | undefined
+}
+
+/** What {@link addressGuard} takes. */
+export interface AddressGuardOptions extends Omit<AddressOptions, 'limiter'> {
+  /** Decides; by default the one of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
+  readonly limiter?: Limiter | undefined
+}
+
+type Count = (request: GuardedRequest, identity: object) => Promise<Verdict>
+
+const NAMES: ReadonlySet<string> = new Set([...GUARD, 'countOn'])
+/** What leaves an attempt counted, of all guards that share it. */
+const answers = new WeakMap<Attempt, ErrorClass[]>()
+
+/** Provides the limiter of guards that name none. Providing {@link Limiter} by yourself, as by a factory, does the same. */
+// biome-ignore lint/complexity/noStaticOnlyClass: to Nest a module is a class
+export class DoorkeepModule {
+  /** Makes `limiter` the {@link Limiter} that is injected in all modules. It stays the application's: nothing closes it. */
+  static forRoot({ limiter }: { readonly limiter: Limiter }): DynamicModule {
+    const provider = { provide: Limiter, useValue: limiter }
+    return { module: DoorkeepModule, global: true, providers: [provider], exports: [Limiter] }
+  }
+  static {
+    Module({})(DoorkeepModule)
+  }
+}
+
+/**
+ * Counts an attempt under the keys of a request before the handler of a route, or those of a controller, and puts it on
+ * `request.attempt`, where {@link CurrentAttempt} finds it for the handler to settle.
+ *
+ * Denied: an `HttpException` of 429 with Retry-After (left out when the wait never ends). The store unavailable and the
+ * limiter closed: 503 with Retry-After: 1. A key that cannot be counted: 400. Any other error of `keys` goes to the
+ * exception filters. An error of a pipe or of the handler takes everything back, but for an `HttpException` below 500, an
+ * AbortError and what `countOn` names: a wrong password is a counted guess, a crash is none. Nest applies decorators from
+ * the bottom up: put it below a `@UseGuards(...)` that checks a password, or use {@link guard} in front of that one.
+ *
+ * @example
+ * ```ts
+ * @Post('login')
+ * @Guarded({ keys: (request) => [loginIp.ipKey(request.ip), accountIp.key(request.body.email, network(request.ip))] })
+ * async login(@Body() form: Login, @CurrentAttempt() attempt: Attempt) {
+ *   if (!(await verify(form))) throw new UnauthorizedException()
+ *   await attempt.success({ forgive: [accountIp] })
+ * }
+ * ```
+ * @throws {@link ConfigError} when there is no function for the keys, or an option is unknown.
+ */
+export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Request>): MethodDecorator & ClassDecorator {
+  const Guarding = guard(options)
+  return applyDecorators(UseGuards(Guarding), UseInterceptors(Guarding))
+}
+
+/**
+ * Makes the class that {@link Guarded} uses, for `UseGuards` where the order of guards matters. What a guard that comes
+ * later throws leaves the attempt counted; as an interceptor, too, it takes back what crashes after all guards.
+ *
+ * @example
+ * ```ts
+ * @UseGuards(guard({ keys: loginKeys }), AuthGuard('local'))
+ * ```
+ * @throws {@link ConfigError} when there is no function for the keys, or an option is unknown.
+ */
+export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
+  const { limiter: own, countOn = [], ...rest } = known(options, NAMES)
+  const classes = Array.isArray(countOn) ? countOn : [countOn]
+  if (!classes.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
+  if (typeof rest.keys !== 'function') throw new ConfigError('keys must be a function')
+
+  class Guarding implements CanActivate, NestInterceptor {
+    readonly #limiter: Limiter
+    readonly #count: Count
+
+    constructor(injected?: Limiter) {
+      this.#limiter = oneOf(own, injected)
+      // The request is the application's: its type is what the application says.
+      this.#count = counting({ ...rest, limiter: this.#limiter }) as unknown as Count
+    }
+
+    async canActivate(context: ExecutionContext): Promise<boolean> {
+      const attempt = await admit(context, this.#count)
+      if (attempt) answers.set(attempt, [...(answers.get(attempt) ?? []), ...classes])
+      return true
+    }
+
+    intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+      const attempt = attemptOf(requestOf(context), this.#limiter)
+      const settled = async (error: unknown): Promise<never> => {
+        if (attempt && !isAnswer(error, answers.get(attempt) ?? [])) await attempt.cancel()
+        throw error
+      }
+      return next.handle().pipe(catchError(settled))
+    }
+  }
+  return injectable(Guarding)
+}
+
+/**
+ * Makes a guard that counts every request under rules on addresses: for controllers, or for all as an `APP_GUARD`. The
+ * guards of routes go on with the same attempt. A request without a usable address, as over a Unix socket, is let
+ * through, which is warned of once. Denials are answered as by {@link Guarded}.
+ *
+ * @example
+ * ```ts
+ * providers: [{ provide: APP_GUARD, useClass: addressGuard({ rules: [loginIp], clientIp: new ClientIp() }) }]
+ * ```
+ * @throws {@link ConfigError} when a rule is not `by` the address alone, or an option is unknown.
+ */
+export function addressGuard(options: AddressGuardOptions): Type<CanActivate> {
+  const { limiter: own, ...rest } = known(options, ADDRESSES)
+
+  class Guarding implements CanActivate {
+    readonly #count: Count
+
+    constructor(injected?: Limiter) {
+      this.#count = countingAddresses({ ...rest, limiter: oneOf(own, injected) })
+    }
+
+    async canActivate(context: ExecutionContext): Promise<boolean> {
+      await admit(context, this.#count)
+      return true
+    }
+  }
+  return injectable(Guarding)
+}
+
+/**
+ * The attempt of the request, as a parameter of the handler: of the latest guard, or of a limiter that is named.
+ *
+ * @example
+ * ```ts
+ * async login(@Body() form: Login, @CurrentAttempt() attempt: Attempt) {}
+ * ```
+ */
+export const CurrentAttempt: (limiter?: Limiter) => ParameterDecorator = createParamDecorator(
+  (limiter: Limiter | undefined, context: ExecutionContext): Attempt | undefined => {
+    const request = requestOf(context)
+    return limiter ? attemptOf(request, limiter) : request.attempt
+  },
+)
+
+/** The attempt that a guard of this limiter counted for the request, where there is no parameter to decorate. */
+export function attemptOf(request: object, limiter: Limiter): Attempt | undefined {
+  return attemptIn(identityOf(request), limiter)
+}
+
+async function admit(context: ExecutionContext, count: Count): Promise<Attempt | undefined> {
+  const request = requestOf(context)
+  const { attempt, headers, denial } = await count(request, identityOf(request))
+  if (attempt) request.attempt = attempt
+  const response = context.switchToHttp().getResponse()
+  // Somebody may have answered meanwhile, such as a middleware that times requests out.
+  const isOpen = !(response.raw ?? response).headersSent
+  if (isOpen) for (const [name, value] of Object.entries(headers)) response.header(name, value)
+  if (denial) throw new HttpException(denial.body, denial.status)
+  return attempt
+}
+
+function requestOf(context: ExecutionContext): GuardedRequest {
+  if (context.getType() !== 'http') throw new ConfigError('a guard must stand before a route of HTTP')
+  return context.switchToHttp().getRequest()
+}
+
+/** The request of Node, in which guards of one limiter, those of Express and Fastify included, find each other's attempt. */
+function identityOf(request: object): object {
+  return request instanceof IncomingMessage ? request : (request as { readonly raw: object }).raw
+}
+
+/** Whether the error is an answer to the client, and so a guess: by its shape, as Nest's own filter judges. */
+function isAnswer(error: unknown, countOn: readonly ErrorClass[]): boolean {
+  if (!(error instanceof Error)) return false
+  const { getStatus, statusCode } = error as { getStatus?: () => number; statusCode?: number }
+  const status = typeof getStatus === 'function' ? getStatus.call(error) : statusCode
+  return (
+    (status !== undefined && status < 500) || error.name === 'AbortError' || countOn.some((one) => error instanceof one)
+  )
+}
+
+function oneOf(own: Limiter | undefined, injected: Limiter | undefined): Limiter {
+  const limiter = own ?? injected
+  if (!limiter) throw new ConfigError('a guard needs a limiter: its own, or that of DoorkeepModule.forRoot')
+  return limiter
+}
+
+/** What decorators would do, without a compiler that writes the types of parameters into the code. */
+function injectable<T extends Type>(guarding: T): T {
+  Injectable()(guarding)
+  Optional()(guarding, undefined, 0)
+  Inject(Limiter)(guarding, undefined, 0)
+  return guarding
+}
