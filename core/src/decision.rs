@@ -96,8 +96,13 @@ impl Decision {
     /// Whole seconds for a `Retry-After` header: rounded up, at least 1 on a denial, 0 when allowed, none for never.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
-        self.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+        self.retry_after.map(seconds_up)
     }
+}
+
+/// A duration in whole seconds, rounded up.
+pub(crate) fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 impl Decision {

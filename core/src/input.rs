@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::{Error, shown};
+use crate::http::RoundUp;
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::period_text;
 use crate::rate::MAX_COUNT;
@@ -150,6 +151,29 @@ pub fn span(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
     match longer.filter(|micros| (Period::MAX..=Timestamp::MAX.as_micros()).contains(micros)) {
         Some(micros) => Ok(Duration::from_micros(micros)),
         None => duration("span", value, unit, None),
+    }
+}
+
+/// The multiple that HTTP waits are rounded up to; missing is none.
+///
+/// # Errors
+/// The value is not a duration of whole seconds from 1 s to 2^48 µs.
+pub fn round_up(value: Value<'_>, unit: Unit) -> Result<Option<RoundUp>, Error> {
+    match value {
+        Value::Missing => Ok(None),
+        _ => duration("round up", value, unit, None).and_then(RoundUp::new).map(Some),
+    }
+}
+
+/// The text of a claim that is to be a key and is no text itself; none when the claim says nothing.
+///
+/// # Errors
+/// The claim is neither text nor a whole number: taking it for a missing one would issue without a limit.
+pub fn claim(name: &str, value: Value<'_>) -> Result<Option<String>, Error> {
+    match value {
+        Value::Missing => Ok(None),
+        Value::Integer(number) => Ok(Some(number.to_string())),
+        _ => Err(Error::key(format!("a claim to limit by must be text or a whole number, claim=`{}`", shown(name)))),
     }
 }
 

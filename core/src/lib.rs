@@ -43,13 +43,16 @@ mod decision;
 pub mod either;
 mod engine;
 mod error;
+pub mod http;
 mod id;
 mod identity;
 pub mod input;
 mod key;
 mod limits;
+pub mod lint;
 mod period_text;
 mod policy;
+pub mod presets;
 mod rate;
 #[cfg(feature = "redis")]
 pub mod redis;

@@ -59,6 +59,10 @@ impl Rate {
         self.period.as_micros()
     }
 
+    pub(crate) fn period_text(&self) -> String {
+        period_text::print(self.period)
+    }
+
     /// The most that a greedy caller gets in `span` from a full window: ceil(span·count/period) + count - 1.
     fn max_in(&self, span: Duration) -> u64 {
         let spent = (span.as_micros() * u128::from(self.count)).div_ceil(u128::from(self.period_micros()));

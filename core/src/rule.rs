@@ -20,7 +20,8 @@ use crate::time::Period;
 pub(crate) const MAX_THRESHOLD: u32 = 1024;
 const MIN_SECRET: usize = 16;
 const PLACE_BITS: u32 = 10;
-const ADDRESS: &str = "address";
+/// The word for a client's address.
+pub(crate) const ADDRESS: &str = "address";
 
 /// A named policy. Cheap to clone.
 ///
@@ -132,7 +133,7 @@ impl Rule {
     /// # Errors
     /// There is no part, or one is empty: an empty key is an error, not a shared bucket.
     pub fn key(&self, parts: &[&[u8]]) -> Result<Key, Error> {
-        Key::from_parts(self, parts, self.0.by == [ADDRESS])
+        Key::from_parts(self, parts, self.is_address_alone())
     }
 
     /// The key of a client address: `rule.key(network(address, prefix))`.
@@ -208,6 +209,11 @@ impl Rule {
                 u64::try_from(windows.saturating_mul(u128::from(*threshold))).unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// Whether all its keys are addresses.
+    pub(crate) fn is_address_alone(&self) -> bool {
+        self.0.by == [ADDRESS]
     }
 
     pub(crate) fn policy_parts(&self) -> &Policy {
