@@ -3,6 +3,7 @@
 //! Holds no formula and no default value. Invariants: every class is frozen and safe to share between threads without
 //! the GIL; a call waits only for a store, and without the GIL; no argument of any type causes a panic.
 
+mod advice;
 mod aio;
 mod alarm;
 mod answer;
@@ -16,6 +17,7 @@ mod convert;
 mod decision;
 mod events;
 mod fixed_window;
+mod http;
 mod key;
 mod limiter;
 mod noop;
@@ -53,6 +55,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::RedisStore>()?;
     add_aio(module)?;
     module.add_function(wrap_pyfunction!(key::network, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::lint, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::presets, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::claim, module)?)?;
+    module.add_function(wrap_pyfunction!(http::status, module)?)?;
+    module.add_function(wrap_pyfunction!(http::headers, module)?)?;
+    module.add_function(wrap_pyfunction!(http::round_up, module)?)?;
     module.add_function(wrap_pyfunction!(decision::restore, module)?)?;
     module.add("_noop_limiter", noop::NoopLimiter)?;
     // What is public stands in `doorkeep` and `doorkeep.aio`; a second list here could only disagree.

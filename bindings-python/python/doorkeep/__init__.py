@@ -10,6 +10,8 @@ for endpoints, `doorkeep.testing` a clock for tests.
 ['ALLOWED', 'ALLOWED_LAST_ATTEMPT', 'DENIED']
 """
 
+from doorkeep import http, presets
+from doorkeep._issue import IssueGuard, key_from_claims
 from doorkeep._native import (
     Attempt,
     AttemptLimiter,
@@ -25,6 +27,7 @@ from doorkeep._native import (
     Rule,
     StrikeRule,
     TokenBucket,
+    lint,
     network,
 )
 from doorkeep._outcome import Outcome
@@ -37,6 +40,10 @@ from doorkeep.errors import (
     RateLimitExceeded,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorkeep._provider import RateLimitProvider
+
 __all__ = [
     "Attempt",
     "AttemptDenied",
@@ -46,6 +53,7 @@ __all__ = [
     "DoorkeepError",
     "FixedWindow",
     "InvalidKeyError",
+    "IssueGuard",
     "Key",
     "Limiter",
     "LimiterUnavailable",
@@ -53,11 +61,26 @@ __all__ = [
     "Outcome",
     "Rate",
     "RateLimitExceeded",
+    "RateLimitProvider",
     "Rates",
     "RedisStore",
     "Reservation",
     "Rule",
     "StrikeRule",
     "TokenBucket",
+    "http",
+    "key_from_claims",
+    "lint",
     "network",
+    "presets",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # A protocol needs typing, whose import takes longer than the rest of the package: it waits until it is asked for.
+    if name == "RateLimitProvider":
+        from doorkeep._provider import RateLimitProvider
+
+        globals()[name] = RateLimitProvider
+        return RateLimitProvider
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

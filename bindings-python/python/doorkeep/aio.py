@@ -8,6 +8,7 @@ counted, and warns.
 A limiter belongs to no event loop: it may serve several of them, one after the other or in several threads.
 """
 
+from doorkeep._issue import AioIssueGuard as IssueGuard
 from doorkeep._native import AioAttempt as Attempt
 from doorkeep._native import AioAttemptLimiter as AttemptLimiter
 from doorkeep._native import AioFixedWindow as FixedWindow
@@ -20,6 +21,7 @@ __all__ = [
     "Attempt",
     "AttemptLimiter",
     "FixedWindow",
+    "IssueGuard",
     "Limiter",
     "PendingAttempt",
     "TokenBucket",

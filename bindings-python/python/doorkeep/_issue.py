@@ -1,0 +1,145 @@
+"""A guard for whatever issues tokens: one subject gets only so many.
+
+Knows a provider by its three methods alone, and no limiter. Invariant: `check` returns only when the provider said
+True, or when the claims name nobody to limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+
+from doorkeep._native import _claim
+from doorkeep.errors import ConfigError, RateLimitExceeded
+
+# Type checkers know this name; importing typing for it would take longer than the rest of the package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from doorkeep._provider import AwaitableProvider, RateLimitProvider
+
+__all__ = ["AioIssueGuard", "IssueGuard", "key_from_claims"]
+
+_UNLIMITED = ""
+
+
+def key_from_claims(claims: object) -> str:
+    """Give the key that issuing a token for these claims counts under.
+
+    That is ``sub``, then ``user_id``, then what a callable ``rate_limit_key`` gives: the first that is not empty.
+
+    Parameters
+    ----------
+    claims
+        A mapping with these entries, an object with these attributes, or both.
+
+    Returns
+    -------
+    str
+        Empty when the claims name nobody: their issuing is not limited. A whole number stands as its digits.
+
+    Raises
+    ------
+    InvalidKeyError
+        The first of them that is there is neither text nor a whole number. Passing over it would lift the limit.
+    """
+    for name in ("sub", "user_id"):
+        if key := _text(name, _claim_of(claims, name)):
+            return key
+    own = _claim_of(claims, "rate_limit_key")
+    return _text("rate_limit_key", own()) if callable(own) else _UNLIMITED
+
+
+class IssueGuard:
+    """Stands before the issuing and the refreshing of tokens. Validating a token is never limited.
+
+    Issuing is limited only where a guard is asked::
+
+        guard = IssueGuard(TokenBucket(rate=100, window="1m"))
+
+        def issue(claims):
+            guard.check(claims)
+            return jwt.encode(claims, KEY, algorithm="HS256")
+
+    Parameters
+    ----------
+    provider
+        A `TokenBucket`, or anything else with the methods of `RateLimitProvider`.
+    key
+        Gives the key of some claims; an empty one, or None, is not limited. Defaults to `key_from_claims`.
+    """
+
+    __slots__ = ("_key", "_provider")
+
+    def __init__(self, provider: RateLimitProvider, key: Callable[[Any], object] = key_from_claims) -> None:
+        self._provider = provider
+        self._key = key
+
+    def check(self, claims: object) -> None:
+        """Count one token for these claims, or refuse it. What the provider raises passes through.
+
+        Raises
+        ------
+        RateLimitExceeded
+            The provider said False: answer 429. Issue nothing.
+        InvalidKeyError
+            The key of the claims is neither text nor a whole number: answer 400.
+        ConfigError
+            The provider said neither True nor False, such as one that must be awaited.
+        """
+        if key := _text("key", self._key(claims)):
+            _admit(self._provider.allow(key))
+
+
+class AioIssueGuard:
+    """The guard of `doorkeep.IssueGuard` for providers that are awaited, such as `doorkeep.aio.TokenBucket`.
+
+    Parameters
+    ----------
+    provider
+        As for `doorkeep.IssueGuard`; its ``allow`` may be awaitable or not.
+    key
+        As for `doorkeep.IssueGuard`.
+    """
+
+    __slots__ = ("_key", "_provider")
+
+    def __init__(
+        self, provider: AwaitableProvider | RateLimitProvider, key: Callable[[Any], object] = key_from_claims
+    ) -> None:
+        self._provider = provider
+        self._key = key
+
+    async def check(self, claims: object) -> None:
+        """Count one token for these claims, or refuse it, as `doorkeep.IssueGuard.check` does.
+
+        Raises
+        ------
+        RateLimitExceeded
+            The provider said False: answer 429. Issue nothing.
+        InvalidKeyError
+            The key of the claims is neither text nor a whole number: answer 400.
+        ConfigError
+            The provider said neither True nor False.
+        """
+        if key := _text("key", self._key(claims)):
+            answer = self._provider.allow(key)
+            _admit(await answer if isinstance(answer, Awaitable) else answer)
+
+
+def _admit(answer: object) -> None:
+    # A coroutine is truthy: one that nobody awaits must not issue.
+    if not isinstance(answer, bool):
+        raise ConfigError(f"a provider must answer True or False, type=`{type(answer).__name__}`")
+    if not answer:
+        raise RateLimitExceeded("rate limit exceeded")
+
+
+def _claim_of(claims: object, name: str) -> Any:
+    entry = claims.get(name) if isinstance(claims, Mapping) else None
+    return getattr(claims, name, None) if entry is None else entry
+
+
+def _text(name: str, value: object) -> str:
+    return value if isinstance(value, str) else _claim(name, value) or _UNLIMITED

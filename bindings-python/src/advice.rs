@@ -1,0 +1,73 @@
+//! Rules that come with the package, and advice on those that somebody wrote.
+//!
+//! Judges nothing. Specified by `tests/vectors/presets.json` and `tests/vectors/lint.json`.
+
+use doorkeep::input;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::{Given, read};
+use crate::refused::Answer;
+use crate::rule::{Rule, StrikeRule, read_names};
+
+/// All presets by their names; `doorkeep/presets.py` makes them attributes.
+#[pyfunction]
+#[pyo3(name = "_presets")]
+pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let presets = PyDict::new(py);
+    for inner in doorkeep::presets::all() {
+        let name = inner.name().to_owned();
+        if inner.rates().is_some() {
+            presets.set_item(name, Rule { inner })?;
+        } else {
+            presets.set_item(name, StrikeRule { inner })?;
+        }
+    }
+    Ok(presets)
+}
+
+/// Give advice on the rules that one endpoint asks together: what an attacker would do about them.
+///
+/// It knows what a rule is keyed by from the rule's `by`, and concludes nothing about a set in which a rule has none.
+///
+/// Parameters
+/// ----------
+/// rules
+///     The rules in the order in which their keys are passed.
+/// forgive
+///     The rules that a success forgives, as objects or as names.
+///
+/// Returns
+/// -------
+/// list of str
+///     Each says what is wrong with which rule, and what to do. Empty when there is nothing to say, which does not mean
+///     that the numbers suit the endpoint.
+#[pyfunction]
+#[pyo3(signature = (rules, *, forgive=None), text_signature = "(rules, *, forgive=())")]
+pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Answer<Vec<String>> {
+    let mut read = Vec::new();
+    for rule in rules.try_iter()? {
+        read.push(rule_of(&rule?)?);
+    }
+    let forgive = read_names(forgive)?;
+    let forgive: Vec<&str> = forgive.iter().map(String::as_str).collect();
+    Ok(doorkeep::lint::lint(&read, &forgive).iter().map(ToString::to_string).collect())
+}
+
+/// The key of a claim that is no text; none when the claim says nothing.
+#[pyfunction]
+#[pyo3(name = "_claim", signature = (name, value, /))]
+pub(crate) fn claim(name: &str, value: &Bound<'_, PyAny>) -> Answer<Option<String>> {
+    read(Some(value), |value| input::claim(name, value))
+}
+
+fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<doorkeep::Rule> {
+    if let Ok(rule) = rule.cast::<Rule>() {
+        return Ok(rule.get().inner.clone());
+    }
+    match rule.cast::<StrikeRule>() {
+        Ok(rule) => Ok(rule.get().inner.clone()),
+        Err(_) => Err(PyTypeError::new_err("lint takes rules: Rule or StrikeRule")),
+    }
+}

@@ -1,0 +1,47 @@
+//! A decision as HTTP says it; `doorkeep/http.py` gives the functions their public names.
+//!
+//! Judges nothing. Specified by `tests/vectors/http.json`.
+
+use doorkeep::http::{self, HeaderOptions};
+use doorkeep::input;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::convert::{Given, read_duration};
+use crate::decision::Decision;
+use crate::key;
+use crate::refused::Answer;
+
+/// The status of a decision.
+#[pyfunction]
+#[pyo3(name = "_http_status", signature = (decision, /))]
+pub(crate) fn status(decision: &Bound<'_, Decision>) -> u16 {
+    http::status(&decision.get().inner)
+}
+
+/// The header fields of a decision.
+#[pyfunction]
+#[pyo3(name = "_http_headers", signature = (decision, round_up, rate_limit, first=None, /, *rest))]
+pub(crate) fn headers<'py>(
+    decision: &Bound<'py, Decision>,
+    round_up: Given<'_, 'py>,
+    rate_limit: bool,
+    first: Given<'_, 'py>,
+    rest: &Bound<'py, PyTuple>,
+) -> Answer<Bound<'py, PyDict>> {
+    let options = HeaderOptions { round_up: read_duration(round_up, input::round_up)?, rate_limit };
+    let fields = key::with_keys(first, rest, |keys| Ok(http::headers(&decision.get().inner, keys, options)))?;
+    let headers = PyDict::new(decision.py());
+    for (name, value) in fields {
+        headers.set_item(name, value)?;
+    }
+    Ok(headers)
+}
+
+/// Refuses a duration that waits cannot be rounded up to.
+#[pyfunction]
+#[pyo3(name = "_http_round_up", signature = (round_up, /))]
+pub(crate) fn round_up(round_up: Given<'_, '_>) -> Answer<()> {
+    read_duration(round_up, input::round_up)?;
+    Ok(())
+}
