@@ -79,6 +79,16 @@ export interface NativeRule {
   readonly lockoutWindowMicros: number
 }
 
+/** A decision on its way back. */
+export type NativeDecision = readonly [
+  outcome: number,
+  reason: string | null,
+  rule: string | null,
+  retryAfterMs: number | null,
+  remaining: number,
+  resetAfterMs: number,
+]
+
 export interface NativeRate {
   readonly text: string
   readonly count: number
@@ -123,6 +133,13 @@ interface Native {
   keyOfParts(rule: number, parts: readonly Given[]): Done
   ipKey(rule: number, address: Given): Done
   network(address: Given, ipv6Prefix: Given): string | Failed
+  preset(name: string): (NativeRule & { readonly by: readonly string[] }) | Failed
+  lint(rules: readonly number[], forgive: readonly Given[]): readonly string[] | Failed
+  refuseClaim(name: string): Failed
+  httpStatus(decision: NativeDecision): number | Failed
+  /** The keys lie in the slots. Names and values by turns. */
+  httpHeaders(decision: NativeDecision, roundUp: Given, rateLimit: boolean): readonly string[] | Failed
+  httpRoundUp(roundUp: Given): Done
   rate(count: Given, period: Given): NativeRate | Failed
   rates(text: Given): string | Failed
   ratesMaxIn(text: string, span: Given): number | Failed

@@ -1,4 +1,5 @@
 /** Rules: how the keys that they make are counted. Built and judged by the core. */
+import { ConfigError } from './errors.js'
 import { sound } from './failure.js'
 import { Key } from './key.js'
 import { type NativeRule, native } from './native.js'
@@ -27,6 +28,8 @@ export interface StrikeRuleOptions extends RuleOptions {
 const RULE: ReadonlySet<string> = new Set(['ipv6Prefix', 'secret', 'by'])
 const STRIKES: ReadonlySet<string> = new Set([...RULE, 'threshold', 'lockoutWindow'])
 
+let numbered: (rule: unknown) => number | undefined
+
 /** What {@link Rule} and {@link StrikeRule} have in common. Equal rules are one rule; it is kept while the program runs. */
 export abstract class KeyRule {
   /** Its name in decisions and stats. */
@@ -47,6 +50,10 @@ export abstract class KeyRule {
     this.by = Object.freeze([...by])
     this.#number = made.number
     ruleNames[made.number] = made.name
+  }
+
+  static {
+    numbered = (rule) => (typeof rule === 'object' && rule !== null && #number in rule ? rule.#number : undefined)
   }
 
   /**
@@ -124,6 +131,13 @@ export class StrikeRule extends KeyRule {
     this.threshold = made.threshold
     this.lockoutWindowMs = made.lockoutWindowMicros / 1000
   }
+}
+
+/** The number under which the native module keeps a rule. */
+export function numberOf(rule: KeyRule): number {
+  const number = numbered(rule)
+  if (number === undefined) throw new ConfigError('a rule must be a Rule or a StrikeRule')
+  return number
 }
 
 function list(by: readonly string[] | undefined): readonly string[] {

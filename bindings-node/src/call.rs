@@ -112,6 +112,19 @@ pub(crate) fn string(env: sys::napi_env, text: &str) -> Answer {
     Ok(made)
 }
 
+/// Makes an array of strings.
+pub(crate) fn strings<'a>(env: sys::napi_env, texts: impl IntoIterator<Item = &'a str>) -> Answer {
+    let mut made = ptr::null_mut();
+    // SAFETY: `made` is a place for one value.
+    check(unsafe { sys::napi_create_array(env, &mut made) })?;
+    for (index, text) in (0..).zip(texts) {
+        let text = string(env, text)?;
+        // SAFETY: both values belong to the running call.
+        check(unsafe { sys::napi_set_element(env, made, index, text) })?;
+    }
+    Ok(made)
+}
+
 /// Makes a number.
 pub(crate) fn number(env: sys::napi_env, value: f64) -> Answer {
     let mut made = ptr::null_mut();

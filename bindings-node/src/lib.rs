@@ -7,6 +7,7 @@
 //! go both ways, `realm` what one copy of the package owns. The other files are named after the public type that they
 //! carry.
 
+mod advice;
 mod attempt;
 mod attempt_limiter;
 mod bridge;
@@ -15,6 +16,7 @@ mod decision;
 mod external;
 mod failure;
 mod fixed_window;
+mod http;
 mod key;
 mod limiter;
 mod methods;
@@ -72,6 +74,12 @@ fn open(env: napi::sys::napi_env) -> call::Answer {
         (c"keyOfParts", key::parts),
         (c"ipKey", key::address),
         (c"network", key::network),
+        (c"preset", advice::preset),
+        (c"lint", advice::lint),
+        (c"refuseClaim", advice::refuse_claim),
+        (c"httpStatus", http::status),
+        (c"httpHeaders", http::headers),
+        (c"httpRoundUp", http::round_up),
         (c"rate", rate::rate),
         (c"rates", rate::rates),
         (c"ratesMaxIn", rate::max_in),

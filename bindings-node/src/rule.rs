@@ -13,11 +13,7 @@ use crate::value::UNIT;
 pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     let name = call.given(0)?;
     let rates = rate::parsed(&call.given(1)?)?;
-    let rule = finish(call, Rule::new(name.name().unwrap_or_default(), rates)?, [2, 3, 4])?;
-    let text = rule.rates().map(ToString::to_string).unwrap_or_default();
-    let made = describe(call, &rule)?;
-    call::set(call.env, made, c"rates", call::string(call.env, &text)?)?;
-    Ok(made)
+    describe(call, &finish(call, Rule::new(name.name().unwrap_or_default(), rates)?, [2, 3, 4])?)
 }
 
 /// `(name, [threshold, lockoutWindow], ipv6Prefix, secret, by)` -> the same with `threshold` and
@@ -27,11 +23,7 @@ pub(crate) fn create_strikes(call: &Call<'_, ()>) -> Answer {
     let [threshold, window] = [call.member(1, 0)?, call.member(1, 1)?];
     let threshold = input::threshold(threshold.value())?;
     let window = input::lockout_window(window.value(), UNIT)?;
-    let rule = finish(call, Rule::strikes(name.name().unwrap_or_default(), threshold, window)?, [2, 3, 4])?;
-    let made = describe(call, &rule)?;
-    call::set(call.env, made, c"threshold", call::number(call.env, f64::from(threshold))?)?;
-    call::set(call.env, made, c"lockoutWindowMicros", call::number(call.env, micros(window))?)?;
-    Ok(made)
+    describe(call, &finish(call, Rule::strikes(name.name().unwrap_or_default(), threshold, window)?, [2, 3, 4])?)
 }
 
 /// `(rule number, span)` -> the most that can pass in the span.
@@ -51,12 +43,20 @@ fn finish(call: &Call<'_, ()>, rule: Rule, [prefix, secret, by]: [usize; 3]) -> 
     Ok(rule.with_by(&words)?)
 }
 
-fn describe(call: &Call<'_, ()>, rule: &Rule) -> Result<sys::napi_value, Failure> {
+/// What `../lib/rule.ts` makes an object of.
+pub(crate) fn describe(call: &Call<'_, ()>, rule: &Rule) -> Result<sys::napi_value, Failure> {
     let made = call::object(call.env)?;
     let number = call.realm.number(rule)?;
     call::set(call.env, made, c"number", call::number(call.env, f64::from(number))?)?;
     call::set(call.env, made, c"name", call::string(call.env, rule.name())?)?;
     call::set(call.env, made, c"policy", call::string(call.env, &rule.policy())?)?;
     call::set(call.env, made, c"ipv6Prefix", call::number(call.env, f64::from(rule.ipv6_prefix()))?)?;
+    if let Some(rates) = rule.rates() {
+        call::set(call.env, made, c"rates", call::string(call.env, &rates.to_string())?)?;
+    }
+    if let (Some(threshold), Some(window)) = (rule.threshold(), rule.lockout_window()) {
+        call::set(call.env, made, c"threshold", call::number(call.env, f64::from(threshold))?)?;
+        call::set(call.env, made, c"lockoutWindowMicros", call::number(call.env, micros(window))?)?;
+    }
     Ok(made)
 }

@@ -60,6 +60,11 @@ impl<T> Call<'_, T> {
         elements.into_iter().map(name).collect()
     }
 
+    /// The whole numbers of the array at `index`, which TypeScript made itself.
+    pub(crate) fn numbers(&self, index: usize) -> Result<Vec<u32>, Failure> {
+        self.elements(index)?.into_iter().map(|value| whole(self.env, value)).collect()
+    }
+
     /// The elements of the array at `index`.
     pub(crate) fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>, Failure> {
         let array = self.arguments[index];
@@ -148,11 +153,15 @@ impl<T> Call<'_, T> {
 
     /// A number that TypeScript made itself.
     pub(crate) fn count(&self, index: usize) -> Result<u32, Failure> {
-        let mut number = 0;
-        // SAFETY: `number` is a place for one number.
-        check(unsafe { sys::napi_get_value_uint32(self.env, self.arguments[index], &mut number) })?;
-        Ok(number)
+        whole(self.env, self.arguments[index])
     }
+}
+
+fn whole(env: sys::napi_env, value: sys::napi_value) -> Result<u32, Failure> {
+    let mut number = 0;
+    // SAFETY: `number` is a place for one number.
+    check(unsafe { sys::napi_get_value_uint32(env, value, &mut number) })?;
+    Ok(number)
 }
 
 fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given, Failure> {

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{Given, read};
+use crate::convert::Given;
 use crate::refused::Answer;
 use crate::rule::{Rule, StrikeRule, read_names};
 
@@ -55,11 +55,11 @@ pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Answer<V
     Ok(doorkeep::lint::lint(&read, &forgive).iter().map(ToString::to_string).collect())
 }
 
-/// The key of a claim that is no text; none when the claim says nothing.
+/// Refuses a claim by its name.
 #[pyfunction]
-#[pyo3(name = "_claim", signature = (name, value, /))]
-pub(crate) fn claim(name: &str, value: &Bound<'_, PyAny>) -> Answer<Option<String>> {
-    read(Some(value), |value| input::claim(name, value))
+#[pyo3(name = "_refuse_claim", signature = (name, /))]
+pub(crate) fn refuse_claim(name: &str) -> Answer<()> {
+    Err(input::not_a_claim(name).into())
 }
 
 fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<doorkeep::Rule> {

@@ -57,7 +57,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(key::network, module)?)?;
     module.add_function(wrap_pyfunction!(advice::lint, module)?)?;
     module.add_function(wrap_pyfunction!(advice::presets, module)?)?;
-    module.add_function(wrap_pyfunction!(advice::claim, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::refuse_claim, module)?)?;
     module.add_function(wrap_pyfunction!(http::status, module)?)?;
     module.add_function(wrap_pyfunction!(http::headers, module)?)?;
     module.add_function(wrap_pyfunction!(http::round_up, module)?)?;

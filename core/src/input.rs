@@ -165,18 +165,6 @@ pub fn round_up(value: Value<'_>, unit: Unit) -> Result<Option<RoundUp>, Error> 
     }
 }
 
-/// The text of a claim that is to be a key and is no text itself; none when the claim says nothing.
-///
-/// # Errors
-/// The claim is neither text nor a whole number: taking it for a missing one would issue without a limit.
-pub fn claim(name: &str, value: Value<'_>) -> Result<Option<String>, Error> {
-    match value {
-        Value::Missing => Ok(None),
-        Value::Integer(number) => Ok(Some(number.to_string())),
-        _ => Err(Error::key(format!("a claim to limit by must be text or a whole number, claim=`{}`", shown(name)))),
-    }
-}
-
 /// The `n` of `allow_n`; a negative one is an answer (false), not an error.
 ///
 /// # Errors
@@ -312,6 +300,12 @@ pub fn not_text() -> Error {
 #[must_use]
 pub fn part_not_text(part: usize) -> Error {
     Error::key(format!("a key part must be text, part={part}"))
+}
+
+/// A claim that issuing is limited by is neither text nor a whole number. Passing over it would lift the limit.
+#[must_use]
+pub fn not_a_claim(name: &str) -> Error {
+    Error::key(format!("a claim to limit by must be text or a whole number, claim=`{}`", shown(name)))
 }
 
 /// UTF-16 as WTF-8: surrogate pairs joined, lone surrogates kept, so that different texts stay different keys.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 
-from doorkeep._native import _claim
+from doorkeep._native import _refuse_claim
 from doorkeep.errors import ConfigError, RateLimitExceeded
 
 # Type checkers know this name; importing typing for it would take longer than the rest of the package.
@@ -142,4 +142,8 @@ def _claim_of(claims: object, name: str) -> Any:
 
 
 def _text(name: str, value: object) -> str:
-    return value if isinstance(value, str) else _claim(name, value) or _UNLIMITED
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(int(value))
+    return _UNLIMITED if value is None else _refuse_claim(name)

@@ -1,0 +1,78 @@
+/**
+ * Decisions as HTTP says them: a status, and the header fields that go with it.
+ *
+ * Knows no request and no framework; everything is the core's. Invariant: nothing that derives from the value of a key
+ * is ever sent.
+ */
+import type { Decision } from './decision.js'
+import { ConfigError } from './errors.js'
+import { sound } from './failure.js'
+import { type Keys, lay } from './key.js'
+import { type NativeDecision, native } from './native.js'
+import { type Duration, known } from './options.js'
+
+/** What {@link headers} can be given. */
+export interface HeaderOptions {
+  /** The keys that were asked. Without them every wait is rounded up and no policy is named. */
+  readonly keys?: Keys | undefined
+  /**
+   * Makes the wait a multiple of this duration, unless the rule that denied is keyed by an address alone. Whoever asks
+   * about an account of somebody else must not read from the wait when others have tried it. Whole seconds, at least 1.
+   */
+  readonly roundUp?: Duration | undefined
+  /**
+   * Adds `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, also when the decision is
+   * allowed. They tell a stranger how many attempts others have made. By default they are left out.
+   */
+  readonly rateLimit?: boolean | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['keys', 'roundUp', 'rateLimit'])
+
+/**
+ * The status of a decision: 200 when it was allowed, 429 when denied, 503 when the limiter is unavailable.
+ *
+ * @throws {@link ConfigError} when it is no decision, such as one that was not awaited.
+ */
+export function status(decision: Decision): number {
+  return sound(native.httpStatus(crossing(decision)))
+}
+
+/**
+ * The header fields of a decision of any limiter.
+ *
+ * `Retry-After` stands on denials: whole seconds, rounded up, at least 1. It is left out when no wait helps, and is 1
+ * when the limiter is unavailable.
+ *
+ * @example
+ * ```ts
+ * const decision = await limiter.allow(keys)
+ * if (!decision.allowed) res.writeHead(http.status(decision), http.headers(decision, { keys })).end()
+ * ```
+ * @throws {@link ConfigError} when it is no decision, or `roundUp` is not a duration of whole seconds.
+ */
+export function headers(decision: Decision, options?: HeaderOptions): Record<string, string> {
+  const { keys, roundUp, rateLimit } = known(options, OPTIONS)
+  lay(keys ?? [])
+  const fields = sound(native.httpHeaders(crossing(decision), roundUp, rateLimit === true))
+  const named: Record<string, string> = {}
+  for (let index = 0; index < fields.length; index += 2) named[fields[index]] = fields[index + 1]
+  return named
+}
+
+/**
+ * Refuses a duration that {@link headers} would refuse, when a program starts and not at the first denial.
+ *
+ * @throws {@link ConfigError} when it is not a duration of whole seconds, at least 1. Left out is fine.
+ */
+export function checkRoundUp(roundUp: Duration | undefined): void {
+  sound(native.httpRoundUp(roundUp))
+}
+
+function crossing(decision: Decision): NativeDecision {
+  // A promise of one has no outcome: taken for a decision, it must not look like an admission.
+  if (typeof decision?.outcome !== 'number')
+    throw new ConfigError('a decision must be what a limiter answered, awaited')
+  const { outcome, reason, rule, retryAfterMs, remaining, resetAfterMs } = decision
+  return [outcome, reason, rule, retryAfterMs, remaining, resetAfterMs]
+}

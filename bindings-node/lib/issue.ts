@@ -1,0 +1,117 @@
+/**
+ * A guard for whatever issues tokens: one subject gets only so many.
+ *
+ * Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider said true, or
+ * when the claims name nobody to limit.
+ */
+import { ConfigError, RateLimitExceeded } from './errors.js'
+import { raise } from './failure.js'
+import { native } from './native.js'
+import { known } from './options.js'
+
+/** Something that limits by a text key, such as a {@link TokenBucket}. */
+export interface RateLimitProvider {
+  /** Counts one for this key, and says whether it may pass. */
+  allow(key: string): boolean | Promise<boolean>
+  /** {@link allow}, at once. Asked by {@link IssueGuard.checkSync} when it is there. */
+  allowSync?(key: string): boolean
+  /** Forgets what was counted for this key. */
+  reset(key: string): unknown
+  /** Releases what the provider holds. It may be called again. */
+  close(): unknown
+}
+
+/** What an {@link IssueGuard} can be given. */
+export interface IssueGuardOptions {
+  /** Gives the key of some claims; an empty one, or none, is not limited. Defaults to {@link keyFromClaims}. */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the application calls claims
+  readonly key?: ((claims: any) => string | number | bigint | null | undefined) | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['key'])
+const UNLIMITED = ''
+
+/**
+ * The key that issuing a token for these claims counts under: `sub`, then `user_id`, then what a function
+ * `rateLimitKey` gives; the first that is not empty. Claims are an object or a Map. Empty when they name nobody: their
+ * issuing is not limited. A whole number stands as its digits.
+ *
+ * @throws {@link InvalidKeyError} when the first of them that is there is neither text nor a whole number. Passing over
+ * it would lift the limit.
+ */
+export function keyFromClaims(claims: unknown): string {
+  for (const name of ['sub', 'user_id']) {
+    const key = textOf(name, claimOf(claims, name))
+    if (key !== UNLIMITED) return key
+  }
+  const own = claimOf(claims, 'rateLimitKey')
+  return typeof own === 'function' ? textOf('rateLimitKey', own.call(claims)) : UNLIMITED
+}
+
+/**
+ * Stands before the issuing and the refreshing of tokens. Validating a token is never limited. Issuing is limited only
+ * where a guard is asked.
+ *
+ * @example
+ * ```ts
+ * const guard = new IssueGuard(new TokenBucket({ rate: 100, window: '1m' }))
+ * await guard.check(claims) // throws: answer 429 and issue nothing
+ * const token = await new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(secret)
+ * ```
+ */
+export class IssueGuard {
+  readonly #provider: RateLimitProvider
+  readonly #key: (claims: unknown) => unknown
+
+  constructor(provider: RateLimitProvider, options?: IssueGuardOptions) {
+    const { key } = known(options, OPTIONS)
+    this.#provider = provider
+    this.#key = key ?? keyFromClaims
+  }
+
+  /**
+   * Counts one token for these claims, or refuses it. What the provider throws passes through.
+   *
+   * @throws {@link RateLimitExceeded} when the provider said false: answer 429 and issue nothing.
+   * @throws {@link InvalidKeyError} when the key of the claims is neither text nor a whole number: answer 400.
+   * @throws {@link ConfigError} when the provider said neither true nor false.
+   */
+  async check(claims: unknown): Promise<void> {
+    const key = textOf('key', this.#key(claims))
+    if (key !== UNLIMITED) admit(await this.#provider.allow(key))
+  }
+
+  /** {@link check}, at once. A provider that answers with promises needs an `allowSync` for it. */
+  checkSync(claims: unknown): void {
+    const key = textOf('key', this.#key(claims))
+    if (key === UNLIMITED) return
+    const provider = this.#provider
+    admit(provider.allowSync === undefined ? provider.allow(key) : provider.allowSync(key))
+  }
+}
+
+function admit(answer: unknown): void {
+  // A promise is truthy: one that nobody awaits must not issue.
+  if (typeof answer !== 'boolean') {
+    throw new ConfigError(`a provider must answer true or false, type=\`${typeof answer}\``)
+  }
+  if (!answer) throw new RateLimitExceeded()
+}
+
+/** A claim by its name: the object's own or its class's, never one that was put on the prototype of all objects. */
+function claimOf(claims: unknown, name: string): unknown {
+  if (claims instanceof Map) return claims.get(name)
+  if (typeof claims !== 'object' || claims === null) return undefined
+  for (let at = claims, next: object | null; ; at = next) {
+    next = Object.getPrototypeOf(at)
+    const isEverybodys = next === null && at !== claims
+    if (Object.hasOwn(at, name) && !isEverybodys) return Reflect.get(at, name, claims)
+    if (next === null) return undefined
+  }
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)
+  return value === undefined || value === null ? UNLIMITED : raise(native.refuseClaim(name))
+}
