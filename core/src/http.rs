@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::decision::{Decision, Reason, seconds_up};
 use crate::error::Error;
 use crate::key::Key;
+use crate::period_text::print;
 use crate::rule::{Policy, Rule};
 use crate::time::Period;
 
@@ -69,9 +70,10 @@ impl RoundUp {
     /// # Errors
     /// The step is not a whole number of seconds, or a bound is passed.
     pub fn new(step: Duration) -> Result<Self, Error> {
-        Period::from_duration("round up", step)?;
+        let period = Period::from_duration("round up", step)?;
         let seconds = NonZeroU64::new(step.as_secs()).filter(|_| step.subsec_nanos() == 0);
-        let refused = || Error::config(format!("round up must be whole seconds, at least 1s, value=`{step:?}`"));
+        let refused =
+            || Error::config(format!("round up must be whole seconds, at least 1s, value=`{}`", print(period)));
         seconds.map(Self).ok_or_else(refused)
     }
 

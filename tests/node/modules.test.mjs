@@ -31,6 +31,7 @@ it('the names are those of the documentation', () => {
     'DoorkeepError',
     'FixedWindow',
     'InvalidKeyError',
+    'IssueGuard',
     'Limiter',
     'LimiterUnavailable',
     'ManualClock',
@@ -42,7 +43,11 @@ it('the names are those of the documentation', () => {
     'Rule',
     'StrikeRule',
     'TokenBucket',
+    'http',
+    'keyFromClaims',
+    'lint',
     'network',
+    'presets',
   ])
 })
 
