@@ -1,0 +1,236 @@
+/** What is true of the guard of NestJS alone, over HTTP, on both of its platforms. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import {
+  Controller,
+  HttpCode,
+  HttpException,
+  InternalServerErrorException,
+  NotFoundException,
+  ParseIntPipe,
+  Post,
+  Query,
+  Req,
+  UnauthorizedException,
+  UseGuards,
+} from '@nestjs/common'
+import { APP_GUARD } from '@nestjs/core'
+import { ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
+import * as ofExpress from 'doorkeep/express'
+import { addressGuard, attemptOf, CurrentAttempt, DoorkeepModule, Guarded, guard } from 'doorkeep/nestjs'
+import { client, decorate, PLATFORMS, start } from './support/nest.mjs'
+
+const ip = new Rule('login-ip', '1000/1m', { by: ['address'] })
+const account = new StrikeRule('login-account', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
+const keys = (request) => account.key(request.body.email)
+const ann = { email: 'ann@example.com' }
+const clientIp = { resolve: (peer) => peer }
+
+const limiter = () => new Limiter({ clock: new ManualClock(1000) })
+const left = (one) => one.peekSync(account.key(ann.email)).remaining
+
+class WrongPassword extends Error {}
+
+/** A controller with one route, `POST /login`. */
+function route(handle, decorators, parameters = [Req()]) {
+  class Login {
+    login(...given) {
+      return handle(...given)
+    }
+  }
+  Controller()(Login)
+  decorate(Login, 'login', [Post('login'), HttpCode(200), ...decorators], parameters)
+  return Login
+}
+
+for (const { name, adapter } of PLATFORMS) {
+  const serve = async (test, parts) => client(await start(test, adapter, parts))
+
+  describe(name, () => {
+    it('takes back what a crash counted, and leaves counted what is an answer, names count, or hangs up', async (test) => {
+      const one = limiter()
+      const errors = {
+        crash: () => new Error('the database is gone'),
+        500: () => new InternalServerErrorException(),
+        text: () => 'not even an error',
+        401: () => new UnauthorizedException(),
+        404: () => new NotFoundException(),
+        302: () => new HttpException('elsewhere', 302),
+        foreign: () => Object.assign(new Error('too long'), { statusCode: 413 }),
+        named: () => new WrongPassword(),
+        abort: () => AbortSignal.abort().reason,
+      }
+      const failing = async ({ body }) => {
+        throw errors[body.how]()
+      }
+      const guarded = Guarded({ limiter: one, keys, countOn: WrongPassword })
+      const { post } = await serve(test, { controllers: [route(failing, [guarded])] })
+      const counted = {}
+      for (const how of Object.keys(errors)) {
+        one.resetSync(account.key(ann.email))
+        await post('/login', { ...ann, how })
+        counted[how] = left(one) === 4
+      }
+      assert.deepEqual(counted, {
+        crash: false,
+        500: false,
+        text: false,
+        401: true,
+        404: true,
+        302: true,
+        foreign: true,
+        named: true,
+        abort: true,
+      })
+    })
+
+    it('500 wrong passwords that the handler throws verify 5', async (test) => {
+      let verified = 0
+      const wrong = async () => {
+        verified += 1
+        throw new UnauthorizedException()
+      }
+      const { post } = await serve(test, { controllers: [route(wrong, [Guarded({ limiter: limiter(), keys })])] })
+      const answers = await Promise.all(Array.from({ length: 500 }, () => post('/login', ann)))
+      assert.equal(verified, 5)
+      assert.equal(answers.filter(({ status }) => status === 429).length, 495)
+    })
+
+    it('what a pipe refuses is a counted guess, what crashes in it is none', async (test) => {
+      const one = limiter()
+      const crashing = {
+        transform: () => {
+          throw new Error('no memory')
+        },
+      }
+      for (const [pipe, status, remains] of [
+        [ParseIntPipe, 400, 4],
+        [crashing, 500, 4],
+      ]) {
+        const controller = route(() => 'ok', [Guarded({ limiter: one, keys })], [Query('page', pipe)])
+        const { post } = await serve(test, { controllers: [controller] })
+        assert.deepEqual([(await post('/login?page=x', ann)).status, left(one)], [status, remains])
+      }
+    })
+
+    it('gives the handler the attempt of the latest guard, or of the limiter that is named', async (test) => {
+      const [first, second] = [limiter(), limiter()]
+      const handle = async (latest, named, request) => {
+        assert.equal(latest, attemptOf(request, second))
+        assert.equal(named, attemptOf(request, first))
+        await latest.success({ forgive: [account] })
+        return 'ok'
+      }
+      // Decorators are applied from the bottom up, so the lowest guard is the first.
+      const guards = [Guarded({ limiter: second, keys }), Guarded({ limiter: first, keys })]
+      const parameters = [CurrentAttempt(), CurrentAttempt(first), Req()]
+      const { post } = await serve(test, { controllers: [route(handle, guards, parameters)] })
+      assert.equal((await post('/login', ann)).status, 200)
+      assert.deepEqual([left(first), left(second)], [4, 5])
+    })
+
+    it('counts by the limiter of its module, or by one that is provided otherwise', async (test) => {
+      const one = limiter()
+      const controllers = [route(() => 'ok', [Guarded({ keys })])]
+      const imported = await serve(test, { controllers, imports: [DoorkeepModule.forRoot({ limiter: one })] })
+      await imported.post('/login', ann)
+      const provided = await serve(test, { controllers, providers: [{ provide: Limiter, useFactory: () => one }] })
+      await provided.post('/login', ann)
+      assert.equal(left(one), 3)
+    })
+
+    it('does not start without a limiter', async (test) => {
+      const controllers = [route(() => 'ok', [Guarded({ keys })])]
+      const without = 'a guard needs a limiter: its own, or that of DoorkeepModule.forRoot'
+      await assert.rejects(start(test, adapter, { controllers }), new ConfigError(without))
+    })
+
+    it('a guard of addresses for all routes shares its attempt with the guards of routes, counted once', async (test) => {
+      const one = limiter()
+      const guards = []
+      const remember = { canActivate: (context) => guards.push(context.switchToHttp().getRequest().attempt) > 0 }
+      const both = { keys: (request) => [ip.ipKey(request.ip), keys(request)] }
+      const { post } = await serve(test, {
+        // The attempt of all routes, as it is before the guard of the route.
+        controllers: [
+          route((attempt) => String(attempt === guards[0]), [UseGuards(remember, guard(both))], [CurrentAttempt()]),
+        ],
+        imports: [DoorkeepModule.forRoot({ limiter: one })],
+        providers: [{ provide: APP_GUARD, useClass: addressGuard({ rules: [ip], clientIp }) }],
+      })
+      assert.equal((await post('/login', ann)).text, 'true')
+      assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 999)
+      assert.equal(left(one), 4)
+    })
+
+    it('a guard that checks a password comes after one that is put in front of it', async (test) => {
+      let verified = 0
+      const local = {
+        canActivate: () => {
+          verified += 1
+          throw new UnauthorizedException()
+        },
+      }
+      const one = limiter()
+      const before = [UseGuards(guard({ limiter: one, keys }), local)]
+      const below = [
+        UseGuards(local),
+        Guarded({ limiter: one, keys: (request) => account.key(`${request.body.email}.`) }),
+      ]
+      for (const decorators of [before, below]) {
+        verified = 0
+        const { post } = await serve(test, { controllers: [route(() => 'ok', decorators)] })
+        const answers = await Promise.all(Array.from({ length: 20 }, () => post('/login', ann)))
+        assert.equal(verified, 5)
+        assert.equal(answers.filter(({ status }) => status === 401).length, 5)
+      }
+    })
+
+    it('guards all routes of a controller, and an error that one of two guards counts is counted', async (test) => {
+      const one = limiter()
+      const wrong = () => {
+        throw new WrongPassword()
+      }
+      const inner = Guarded({ limiter: one, keys: (request) => ip.ipKey(request.ip) })
+      const controller = route(wrong, [inner])
+      Guarded({ limiter: one, keys, countOn: [WrongPassword] })(controller)
+      const { post } = await serve(test, { controllers: [controller] })
+      await post('/login', ann)
+      assert.deepEqual([left(one), one.peekSync(ip.ipKey('127.0.0.1')).remaining], [4, 999])
+    })
+  })
+}
+
+describe('Guarded', () => {
+  it('refuses what it does not know', () => {
+    for (const make of [Guarded, guard]) {
+      assert.throws(() => make(), ConfigError)
+      assert.throws(() => make({ limiter: limiter() }), new ConfigError('keys must be a function'))
+      assert.throws(
+        () => make({ keys, countOn: ['WrongPassword'] }),
+        new ConfigError('countOn must list error classes'),
+      )
+      assert.throws(() => make({ keys, limit: 5 }), ConfigError)
+    }
+    const Guarding = guard({ keys, limiter: {} })
+    assert.throws(() => new Guarding(), new ConfigError('limiter must be a Limiter'))
+    assert.throws(() => addressGuard({ rules: [ip], clientIp, keys }), ConfigError)
+  })
+
+  it('stands before routes of HTTP alone', async () => {
+    const Guarding = guard({ keys, limiter: limiter() })
+    const refused = new ConfigError('a guard must stand before a route of HTTP')
+    await assert.rejects(new Guarding().canActivate({ getType: () => 'rpc' }), refused)
+  })
+
+  it('goes on with the attempt that a middleware of Express counted', async (test) => {
+    const one = limiter()
+    const { adapter } = PLATFORMS[0]
+    const express = adapter()
+    express.use(ofExpress.addressLimit({ limiter: one, rules: [ip], clientIp }))
+    const controllers = [route((attempt) => attempt.cancel(), [Guarded({ limiter: one, keys })], [CurrentAttempt()])]
+    const { post } = client(await start(test, () => express, { controllers }))
+    assert.equal((await post('/login', ann)).text, 'true')
+    assert.deepEqual([left(one), one.peekSync(ip.ipKey('127.0.0.1')).remaining], [5, 1000])
+  })
+})
