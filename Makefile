@@ -26,7 +26,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = env $$(cat build/servers)
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme frameworks packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme docs frameworks packages build clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross readme frameworks packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme docs frameworks packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
@@ -47,6 +47,7 @@ lint: build ## check the form and the types of all languages
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
 	$(VENV)/mypy demo/*.py
+	$(VENV)/mypy site/*.py
 	$(VENV)/python -m mypy.stubtest doorkeep --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
@@ -69,8 +70,13 @@ node: build/node build/servers ## test the Node package, its types included
 cross: build build/servers ## test Python and Node processes on one server
 	$(with_servers) $(VENV)/python -m pytest tests/cross
 
-readme: build ## run the code of the README as it stands
+readme: build ## run the code of the README and of the guides as it stands
 	$(VENV)/python -m pytest tests/readme
+
+docs: build ## build the site with the API of both packages into build/site; a broken link fails
+	rm -rf build/docs-src
+	npx typedoc --logLevel Warn --options site/typedoc.mjs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
 
 frameworks: build/python build/servers ## test the adapters with the oldest and the newest versions of their frameworks
 	rm -rf build/frameworks/wheel

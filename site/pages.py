@@ -1,0 +1,66 @@
+"""Makes pages of the site from files that live elsewhere in the repository, and points links at what the site holds.
+
+Called by mkdocs as a hook. A relative link in any page is written for the repository: here one to a page of the site
+becomes a link to that page, and any other one leads to the repository. Invariant: a relative link to nothing is a
+warning, and under ``--strict`` a warning fails the build.
+"""
+
+import logging
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+# What the repository shows first, and where it stands in the site.
+PAGES = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+NODE = ROOT / "build" / "docs-src" / "node"  # made by typedoc from the TypeScript sources
+NODE_PAGES = "api/node"
+
+BLOCK = re.compile(r"(^ *```.*?^ *```$)", re.M | re.S)
+LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
+
+log = logging.getLogger("mkdocs.hooks.pages")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are no files of docs."""
+    for source, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    for path in sorted(NODE.glob("*.md")):
+        if path.stem != "modules":
+            files.append(File.generated(config, f"{NODE_PAGES}/{path.name}", abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrite the links of a page, outside of its code."""
+    if posixpath.dirname(page.file.src_uri) == NODE_PAGES:
+        entry = Path(page.file.src_uri).stem
+        name = "doorkeep" if entry == "index" else f"doorkeep/{entry}"
+        return markdown.replace(f"# {entry}\n", f"# {name}\n", 1)
+
+    def rewritten(link: re.Match[str]) -> str:
+        return f"]({target(link[1], page.file.src_uri, config)}{link[2] or ''})"
+
+    parts = BLOCK.split(markdown)
+    return "".join(part if part.lstrip().startswith("```") else LINK.sub(rewritten, part) for part in parts)
+
+
+def target(link: str, page: str, config: MkDocsConfig) -> str:
+    """Give what a link leads to, as seen from a page of the site."""
+    source = next((ROOT / source for source, made in PAGES.items() if made == page), Path(config.docs_dir) / page)
+    path = posixpath.normpath(posixpath.join(source.parent.relative_to(ROOT).as_posix(), link))
+    if not (ROOT / path).exists():
+        log.warning("%s links to %s, which does not exist", page, link)
+    if path in PAGES or path.startswith("docs/"):
+        return posixpath.relpath(PAGES.get(path, path.removeprefix("docs/")), posixpath.dirname(page) or ".")
+    return f"{config.repo_url}/blob/main/{path}"
