@@ -78,10 +78,11 @@ docs: build ## build the site with the API of both packages into build/site; a b
 	npx typedoc --logLevel Warn --options site/typedoc.mjs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
 
-frameworks: build/python build/servers ## test the adapters with the oldest and the newest versions of their frameworks
+frameworks: build build/servers ## test the adapters with the oldest and the newest versions of their frameworks
 	rm -rf build/frameworks/wheel
 	$(MATURIN) build --quiet --release --locked --out build/frameworks/wheel
 	$(with_servers) tests/frameworks/run.sh
+	$(with_servers) tests/frameworks/node.sh
 
 packages: build ## install the wheel and the npm tarball as a stranger would, and use them
 	rm -rf build/wheel

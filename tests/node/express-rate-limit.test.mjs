@@ -131,15 +131,25 @@ for (const [version, express] of [
         [400, () => ({ limit: 2, store: memory(), keyGenerator: () => '' })],
         // Without the header that is made of the key, which fails at this one.
         [400, () => ({ limit: 2, store: memory(), keyGenerator: () => undefined, standardHeaders: false })],
-        [500, () => ({ limit: () => 2, store: memory() })],
-        [500, () => ({ limit: -1, store: memory() })],
-        [500, () => ({ limit: 2, windowMs: 0, store: memory() })],
       ]
       for (const [expected, options] of cases) {
         const strict = await guarded(test, options())
         const lenient = await guarded(test, { passOnStoreError: true, ...options() })
         assert.deepEqual([(await strict.get()).status, (await lenient.get()).status], [expected, 429])
         assert.equal(strict.seen.handled + lenient.seen.handled, 0)
+      }
+    })
+
+    it('a rate that cannot be fails rateLimit at once, as in 7, or every request, as in 8', async (test) => {
+      for (const options of [{ limit: () => 2 }, { limit: -1 }, { limit: 2, windowMs: 0 }]) {
+        for (const [passOnStoreError, expected] of [
+          [false, 500],
+          [true, 429],
+        ]) {
+          const made = await guarded(test, { passOnStoreError, ...options, store: memory() }).catch((error) => error)
+          if (made instanceof Error) assert.ok(made instanceof ConfigError)
+          else assert.deepEqual([(await made.get()).status, made.seen.handled], [expected, 0])
+        }
       }
     })
 
