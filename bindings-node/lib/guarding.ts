@@ -9,18 +9,34 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Attempt } from './attempt.js'
 import type { Decision } from './decision.js'
 import { ConfigError, InvalidKeyError } from './errors.js'
+import { checkRoundUp, headers, status } from './http.js'
 import type { Keys } from './key.js'
 import { Limiter } from './limiter.js'
+import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
 
 /** What every guard takes. */
-export interface GuardOptions<Request> {
+export interface CountOptions {
   /** Decides. Guards of one limiter share one attempt per request. */
   readonly limiter: Limiter
-  /** The keys of a request, made before any account is looked up. An {@link InvalidKeyError} here answers 400. */
-  readonly keys: (request: Request) => Keys | PromiseLike<Keys>
   /** How much a request counts on each rate; by default 1. */
   readonly cost?: number | undefined
+  /**
+   * Makes Retry-After a multiple of this duration, unless the rule that denied is keyed by an address alone: a stranger
+   * then does not read from the wait how recently others tried an account. Whole seconds, at least 1.
+   */
+  readonly roundUp?: Duration | undefined
+  /**
+   * Adds the fields `RateLimit` and `RateLimit-Policy` to every answer, an allowed one included. They tell a stranger how
+   * many attempts others have made. By default they are left out.
+   */
+  readonly rateLimit?: boolean | undefined
+}
+
+/** What a guard by keys takes. */
+export interface GuardOptions<Request> extends CountOptions {
+  /** The keys of a request, made before any account is looked up. An {@link InvalidKeyError} here answers 400. */
+  readonly keys: (request: Request) => Keys | PromiseLike<Keys>
 }
 
 /** Finds out whose request it is. */
@@ -29,15 +45,11 @@ interface Resolver {
 }
 
 /** What a guard by addresses takes, for all routes below it. */
-export interface AddressOptions {
-  /** Decides. Guards of one limiter share one attempt per request. */
-  readonly limiter: Limiter
+export interface AddressOptions extends CountOptions {
   /** Rules that are `by` the address alone. */
   readonly rules: readonly KeyRule[]
   /** Finds the address of the client. */
   readonly clientIp: Resolver
-  /** How much a request counts on each rate; by default 1. */
-  readonly cost?: number | undefined
 }
 
 /** What an address is found in: a request of Node, of Express or of Fastify. */
@@ -63,10 +75,11 @@ export interface Verdict {
   readonly denial: Denial | undefined
 }
 
+const COUNT = ['limiter', 'cost', 'roundUp', 'rateLimit']
 /** The names of {@link GuardOptions}. */
-export const GUARD: ReadonlySet<string> = new Set(['limiter', 'keys', 'cost'])
+export const GUARD: ReadonlySet<string> = new Set([...COUNT, 'keys'])
 /** The names of {@link AddressOptions}. */
-export const ADDRESSES: ReadonlySet<string> = new Set(['limiter', 'rules', 'clientIp', 'cost'])
+export const ADDRESSES: ReadonlySet<string> = new Set([...COUNT, 'rules', 'clientIp'])
 
 // By the request itself, so that an attempt goes when its request does.
 const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
@@ -80,18 +93,20 @@ const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
 export function counting<Request>(
   options: GuardOptions<Request>,
 ): (request: Request, identity: object) => Promise<Verdict> {
-  const { limiter, keys, cost } = options
+  const { limiter, keys, cost, roundUp, rateLimit } = options
   if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
   if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
+  checkRoundUp(roundUp)
 
   return async (request, identity) => {
     try {
-      const decision = await count(identity, limiter, await keys(request), cost)
-      return verdict(attemptOf(identity, limiter), decision)
+      const asked = await keys(request)
+      const decision = await count(identity, limiter, asked, cost)
+      const fields = headers(decision, { keys: asked, roundUp, rateLimit })
+      return { attempt: attemptOf(identity, limiter), ...answer(decision, fields) }
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error
-      const denial = { status: 400, body: { error: 'invalid key' } }
-      return { attempt: undefined, headers: ANSWER, denial }
+      return { attempt: undefined, headers: ANSWER, denial: { status: 400, body: { error: 'invalid key' } } }
     }
   }
 }
@@ -146,15 +161,8 @@ function isByAddress(rule: unknown): boolean {
   return rule instanceof KeyRule && rule.by.length === 1 && rule.by[0] === 'address'
 }
 
-function verdict(attempt: Attempt | undefined, decision: Decision): Verdict {
-  if (decision.allowed) return { attempt, headers: {}, denial: undefined }
-  const unavailable = decision.reason === 'unavailable'
-  const wait = unavailable ? 1 : decision.retryAfterSeconds
-  return {
-    attempt,
-    headers: wait === null ? ANSWER : { 'Retry-After': String(wait), ...ANSWER },
-    denial: unavailable
-      ? { status: 503, body: { error: 'temporarily unavailable' } }
-      : { status: 429, body: { error: 'too many attempts' } },
-  }
+function answer(decision: Decision, fields: Record<string, string>): Omit<Verdict, 'attempt'> {
+  if (decision.allowed) return { headers: fields, denial: undefined }
+  const error = decision.reason === 'unavailable' ? 'temporarily unavailable' : 'too many attempts'
+  return { headers: { ...fields, ...ANSWER }, denial: { status: status(decision), body: { error } } }
 }
