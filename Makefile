@@ -26,7 +26,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = env $$(cat build/servers)
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme docs frameworks packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme docs examples browser frameworks packages build clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross readme docs frameworks packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme docs examples browser frameworks packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
@@ -77,6 +77,12 @@ docs: build ## build the site with the API of both packages into build/site; a b
 	rm -rf build/docs-src
 	npx typedoc --logLevel Warn --options site/typedoc.mjs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
+
+examples: build build/servers ## start the examples and attack each over real HTTP
+	$(with_servers) $(VENV)/python -m pytest tests/examples
+
+browser: build build/browser ## open the login page of the examples in Chromium
+	env $$(cat build/browser) node --test tests/browser/*.test.mjs
 
 frameworks: build build/servers ## test the adapters with the oldest and the newest versions of their frameworks
 	rm -rf build/frameworks/wheel
@@ -134,6 +140,11 @@ build/node-native: $(node_native) $(NODE_TOOLS) $(call missing,bindings-node/dis
 build/servers: .venv/installed tests/support/servers.sh
 	@mkdir -p $(@D)
 	tests/support/servers.sh > $@.found
+	@mv $@.found $@
+
+build/browser: tests/support/browser.sh
+	@mkdir -p $(@D)
+	tests/support/browser.sh > $@.found
 	@mv $@.found $@
 
 .venv/installed: pyproject.toml constraints.txt | tools
