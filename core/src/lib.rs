@@ -65,6 +65,8 @@ mod time;
 
 pub use decision::{Decision, Outcome, Reason};
 pub use error::{Error, ErrorKind};
+pub use identity::canonical::{EmailOptions, canonical_email, canonical_username};
+pub use identity::client_ip::ClientIp;
 pub use identity::network::network;
 pub use input::OnError;
 pub use key::{Digest, Key};

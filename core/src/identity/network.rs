@@ -40,7 +40,8 @@ pub(crate) fn check_prefix(prefix: u8) -> Result<(), Error> {
     Err(Error::config(format!("ipv6 prefix must be a whole number from 32 to 128, value=`{prefix}`")))
 }
 
-fn parse(address: &str) -> Result<IpAddr, Error> {
+/// An address of either family; the zone of an IPv6 address is dropped.
+pub(super) fn parse(address: &str) -> Result<IpAddr, Error> {
     let junk = || Error::key("not an IPv4 or IPv6 address");
     match address.split_once('%') {
         Some((v6, zone)) if !zone.is_empty() => v6.parse().map(IpAddr::V6).map_err(|_| junk()),
