@@ -11,6 +11,8 @@ mod attempt;
 mod attempt_limiter;
 mod bridge;
 mod call;
+mod canonical;
+mod client_ip;
 mod clock;
 mod config;
 mod convert;
@@ -53,6 +55,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<answer::Answer>()?;
     module.add_class::<aio::attempt::PendingAttempt>()?;
     module.add_class::<store::RedisStore>()?;
+    module.add_class::<client_ip::ClientIp>()?;
     add_aio(module)?;
     module.add_function(wrap_pyfunction!(key::network, module)?)?;
     module.add_function(wrap_pyfunction!(advice::lint, module)?)?;
@@ -61,6 +64,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(http::status, module)?)?;
     module.add_function(wrap_pyfunction!(http::headers, module)?)?;
     module.add_function(wrap_pyfunction!(http::round_up, module)?)?;
+    module.add_function(wrap_pyfunction!(canonical::canonical_email, module)?)?;
+    module.add_function(wrap_pyfunction!(canonical::canonical_username, module)?)?;
     module.add_function(wrap_pyfunction!(decision::restore, module)?)?;
     module.add("_noop_limiter", noop::NoopLimiter)?;
     // What is public stands in `doorkeep` and `doorkeep.aio`; a second list here could only disagree.

@@ -12,9 +12,11 @@ for endpoints, `doorkeep.testing` a clock for tests.
 
 from doorkeep import http, presets
 from doorkeep._issue import IssueGuard, key_from_claims
+from doorkeep._keys import keys_for
 from doorkeep._native import (
     Attempt,
     AttemptLimiter,
+    ClientIp,
     Decision,
     FixedWindow,
     Key,
@@ -27,6 +29,8 @@ from doorkeep._native import (
     Rule,
     StrikeRule,
     TokenBucket,
+    canonical_email,
+    canonical_username,
     lint,
     network,
 )
@@ -48,6 +52,7 @@ __all__ = [
     "Attempt",
     "AttemptDenied",
     "AttemptLimiter",
+    "ClientIp",
     "ConfigError",
     "Decision",
     "DoorkeepError",
@@ -68,8 +73,11 @@ __all__ = [
     "Rule",
     "StrikeRule",
     "TokenBucket",
+    "canonical_email",
+    "canonical_username",
     "http",
     "key_from_claims",
+    "keys_for",
     "lint",
     "network",
     "presets",

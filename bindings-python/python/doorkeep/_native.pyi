@@ -1,9 +1,9 @@
 # What the native module holds, as type checkers see it; checked against the binary by mypy.stubtest.
 # The classes are public under doorkeep and doorkeep.aio, this module is not.
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypedDict, TypeVar, final
 
@@ -429,6 +429,28 @@ class AioFixedWindow:
     def __len__(self) -> int: ...
     def __bool__(self) -> Literal[True]: ...
 
+_HeaderText: TypeAlias = str | bytes
+_HeaderValue: TypeAlias = _HeaderText | Sequence[_HeaderText] | None
+
+@final
+class ClientIp:
+    def __new__(
+        cls,
+        trusted_proxies: str | Iterable[str | IPv4Network | IPv6Network | IPv4Address | IPv6Address] = (),
+        header: str = "x-forwarded-for",
+    ) -> Self: ...
+    def resolve(
+        self,
+        peer: str | None,
+        headers: Mapping[str, Any] | Iterable[tuple[_HeaderText, _HeaderValue]],
+    ) -> str | None: ...
+    @property
+    def trusted_proxies(self) -> tuple[str, ...]: ...
+    @property
+    def header(self) -> str: ...
+
+def canonical_email(text: str, *, drop_tags: bool = False, drop_gmail_dots: bool = False) -> str: ...
+def canonical_username(text: str) -> str: ...
 def network(address: _Address, ipv6_prefix: int = 64) -> str: ...
 def lint(rules: Iterable[Rule | StrikeRule], *, forgive: _Rules = ()) -> list[str]: ...
 

@@ -1,0 +1,91 @@
+"""The keys of a request, from what the rules say that they are keyed by.
+
+Knows no framework and hashes nothing itself. Invariant: a rule on the address never gets a key without an address, and
+no rule gets a key of which a part is missing.
+"""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address
+
+from doorkeep._native import Key, Rule, StrikeRule, network
+from doorkeep.errors import ConfigError, InvalidKeyError
+
+_warned = False
+
+
+def keys_for(
+    rules: Rule | StrikeRule | Iterable[Rule | StrikeRule],
+    *,
+    address: str | IPv4Address | IPv6Address | None = None,
+    **values: str | None,
+) -> list[Key]:
+    """Make the key of each rule from the words of its ``by``.
+
+    ``address`` in ``by`` is the network of the address, as wide as the rule says. Rules on the address are left out
+    when there is none, as behind a Unix socket; the logger ``doorkeep`` says so once.
+
+    Parameters
+    ----------
+    rules
+        Rules that have a ``by``, such as ``limiter.rules.values()``.
+    address
+        What `ClientIp.resolve` gave: the address of the client, or `None`.
+    **values
+        The text for each other word, in its canonical spelling: ``account=canonical_email(form.email)``. A word with a
+        hyphen takes an underscore here. Those that no rule names are ignored.
+
+    Returns
+    -------
+    list of Key
+        In the order of the rules, at least one.
+
+    Raises
+    ------
+    InvalidKeyError
+        A word has no text, the address is none, or no rule is left: answer 400.
+    ConfigError
+        A rule has no ``by``.
+
+    Examples
+    --------
+    >>> from doorkeep import Rule, keys_for
+    >>> rules = [Rule("login-ip", "20/1m", by=("address",)), Rule("login-account", "50/1h", by=("account",))]
+    >>> [key.rule for key in keys_for(rules, address="203.0.113.9", account="ann@example.com")]
+    ['login-ip', 'login-account']
+    """
+    texts = {name.replace("_", "-"): value for name, value in values.items()}
+    keys = []
+    for rule in (rules,) if isinstance(rules, Rule | StrikeRule) else rules:
+        if not rule.by:
+            raise ConfigError(f"a rule must say what it is keyed by, rule=`{rule.name}`")
+        if address is None and "address" in rule.by:
+            _warn()
+        elif address is not None and rule.by == ("address",):
+            keys.append(rule.ip_key(address))
+        else:
+            keys.append(rule.key(*[_part(rule, word, address, texts) for word in rule.by]))
+    if not keys:
+        raise InvalidKeyError("no key is left: the address is missing, and there is no rule without it")
+    return keys
+
+
+def _part(
+    rule: Rule | StrikeRule, word: str, address: str | IPv4Address | IPv6Address | None, texts: dict[str, str | None]
+) -> str:
+    if word == "address" and address is not None:
+        return network(address, rule.ipv6_prefix)
+    text = texts.get(word)
+    if not isinstance(text, str) or not text:
+        raise InvalidKeyError(f"a key needs a text for each word of its rule, rule=`{rule.name}`, word=`{word}`")
+    return text
+
+
+def _warn() -> None:
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    import logging  # only here: it would double the time that importing the package takes
+
+    text = "a request has no address: rules on the address are left out for such requests, the others stand"
+    logging.getLogger("doorkeep").warning(text, extra={"doorkeep_event": "no_address"})

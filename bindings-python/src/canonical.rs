@@ -1,0 +1,72 @@
+//! One spelling for each account, made by the core.
+
+use doorkeep::{EmailOptions, input};
+use pyo3::prelude::*;
+
+use crate::convert::{Given, read, text};
+use crate::refused::Answer;
+
+/// Give the canonical spelling of an email, to look the account up by and to make keys of.
+///
+/// NFKC and lower case, one character at a time (ß stays apart from ss), without white space around it; the domain in
+/// ASCII as in DNS (IDNA). Applying it twice changes nothing.
+///
+/// Parameters
+/// ----------
+/// text
+///     At most 1,024 bytes as UTF-8.
+/// drop_tags
+///     Whether to drop from the first ``+`` of the local part on. Off by default: not every provider ignores tags.
+/// drop_gmail_dots
+///     Whether to drop the dots in the local part at gmail.com and googlemail.com. Off by default.
+///
+/// Returns
+/// -------
+/// str
+///     Such as ``"ann@example.com"``.
+///
+/// Raises
+/// ------
+/// InvalidKeyError
+///     `text` is no text, has not exactly one ``@`` with text on both sides, has a domain that is none, a control
+///     character or a lone surrogate, or is too long: answer 400.
+#[pyfunction]
+#[pyo3(
+    signature = (text, *, drop_tags=None, drop_gmail_dots=None),
+    text_signature = "(text, *, drop_tags=False, drop_gmail_dots=False)"
+)]
+pub(crate) fn canonical_email(
+    text: &Bound<'_, PyAny>,
+    drop_tags: Given<'_, '_>,
+    drop_gmail_dots: Given<'_, '_>,
+) -> Answer<String> {
+    let options = EmailOptions {
+        drop_tags: read(drop_tags, input::drop_tags)?,
+        drop_gmail_dots: read(drop_gmail_dots, input::drop_gmail_dots)?,
+    };
+    Ok(doorkeep::canonical_email(input::email(self::text(text)?.as_deref())?, options)?)
+}
+
+/// Give the canonical spelling of a user name, to look the account up by and to make keys of.
+///
+/// NFKC and lower case, one character at a time (ß stays apart from ss), without white space around it. Applying it twice
+/// changes nothing.
+///
+/// Parameters
+/// ----------
+/// text
+///     At most 1,024 bytes as UTF-8.
+///
+/// Returns
+/// -------
+/// str
+///     Such as ``"ann"``.
+///
+/// Raises
+/// ------
+/// InvalidKeyError
+///     `text` is no text, is empty, has a control character or a lone surrogate, or is too long: answer 400.
+#[pyfunction]
+pub(crate) fn canonical_username(text: &Bound<'_, PyAny>) -> Answer<String> {
+    Ok(doorkeep::canonical_username(input::username(self::text(text)?.as_deref())?)?)
+}

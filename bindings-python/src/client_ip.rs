@@ -1,0 +1,197 @@
+//! The client behind trusted proxies: headers of any framework in, the text of an address out.
+//!
+//! Judges nothing. Invariant: nothing that a client can send raises, and of a long line only the end is read.
+
+use std::borrow::Cow;
+
+use doorkeep::{ClientIp as Core, input};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyBytes, PyList, PySlice, PyString, PyTuple};
+
+use crate::convert::{Given, read, text};
+use crate::refused::Answer;
+
+/// The address of the client behind proxies that you trust.
+///
+/// Starts at the peer of the socket and walks to the left through one header: while a hop is trusted, the one before it is
+/// looked at. The first that is not trusted is the client; if all are, the leftmost. A hop that is no address ends the walk
+/// at the last trusted one. Without proxies the peer is the client and headers are ignored. At most 64 hops and 16 KiB of
+/// the header are looked at, counted from its end.
+///
+/// Parameters
+/// ----------
+/// trusted_proxies
+///     Addresses and networks such as ``"10.0.0.0/8"``: text or objects of `ipaddress`. Only your own proxies: whoever
+///     speaks from there can claim any address.
+/// header
+///     The header that they write: ``"x-forwarded-for"``, ``"forwarded"`` (RFC 7239), or any that holds one address, such
+///     as ``"cf-connecting-ip"`` or ``"x-real-ip"``.
+///
+/// Raises
+/// ------
+/// ConfigError
+///     A proxy is no address and no network, has bits set beyond its prefix, or the header is no name.
+///
+/// Examples
+/// --------
+/// >>> from doorkeep import ClientIp
+/// >>> client_ip = ClientIp(["10.0.0.0/8"])
+/// >>> client_ip.resolve("10.0.0.1", {"X-Forwarded-For": "198.51.100.7, 203.0.113.9"})
+/// '203.0.113.9'
+#[pyclass(module = "doorkeep", frozen)]
+pub(crate) struct ClientIp {
+    inner: Core,
+}
+
+#[pymethods]
+impl ClientIp {
+    #[new]
+    #[pyo3(
+        signature = (trusted_proxies=None, header=None),
+        text_signature = "(trusted_proxies=(), header='x-forwarded-for')"
+    )]
+    fn new(trusted_proxies: Given<'_, '_>, header: Given<'_, '_>) -> Answer<Self> {
+        let proxies = read_proxies(trusted_proxies)?;
+        let proxies: Vec<&str> = proxies.iter().map(String::as_str).collect();
+        Ok(Self { inner: Core::new(&proxies, &read(header, input::client_ip_header)?)? })
+    }
+
+    /// Find the address of the client of one request.
+    ///
+    /// Never raises for anything that a client sends. Warns once, through the logger ``doorkeep``, when a forwarding header
+    /// comes from a private address although no proxy is trusted.
+    ///
+    /// Parameters
+    /// ----------
+    /// peer
+    ///     The address of the socket's other end: ``request.client.host``, ``REMOTE_ADDR``; `None` when there is none.
+    /// headers
+    ///     A mapping of names to values, names in any case, or pairs of them as in ASGI's ``scope["headers"]``; text or
+    ///     bytes, and lists of values where a name came several times.
+    ///
+    /// Returns
+    /// -------
+    /// str or None
+    ///     The canonical text of the address; `None` when `peer` is no address, as on a Unix socket.
+    ///
+    /// Raises
+    /// ------
+    /// ConfigError
+    ///     `peer` is neither text nor `None`, or `headers` are no headers: the program is wrong.
+    fn resolve(&self, py: Python<'_>, peer: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Answer<Option<String>> {
+        let peer = peer_of(peer)?;
+        let values = self.values(headers)?;
+        let lines = values.iter().map(line).collect::<Answer<Vec<_>>>()?;
+        if let Some(warning) = self.inner.warning(&peer, &lines)
+            && let Err(raised) = warn(py, warning)
+        {
+            // A handler that raises must not cost the request its address.
+            raised.write_unraisable(py, None);
+        }
+        Ok(self.inner.resolve(&peer, &lines).map(|address| address.to_string()))
+    }
+
+    /// The networks that are trusted, as canonical text.
+    #[getter]
+    fn trusted_proxies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.inner.trusted_proxies())
+    }
+
+    /// The name of the header, in lower case.
+    #[getter]
+    fn header(&self) -> &str {
+        self.inner.header()
+    }
+
+    fn __repr__(&self) -> String {
+        let proxies: Vec<String> = self.inner.trusted_proxies().collect();
+        format!("ClientIp({proxies:?}, {:?})", self.inner.header())
+    }
+}
+
+impl ClientIp {
+    /// The values of the headers that the core asks for, in the order in which they came.
+    fn values<'py>(&self, headers: &Bound<'py, PyAny>) -> Answer<Vec<Bound<'py, PyAny>>> {
+        let names = self.inner.header_names();
+        let mut values = Vec::new();
+        let items = match headers.getattr_opt(intern!(headers.py(), "items"))? {
+            Some(items) => items.call0()?,
+            None => headers.clone(),
+        };
+        for pair in items.try_iter().map_err(|_| input::not_headers())? {
+            let (name, value) = pair_of(&pair?)?;
+            let is_asked_for = match text_or_bytes(&name)? {
+                Some(name) => names.iter().any(|asked| name.eq_ignore_ascii_case(asked.as_bytes())),
+                None => false,
+            };
+            if !is_asked_for || value.is_none() {
+                continue;
+            }
+            if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+                values.extend(value.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+            } else {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn read_proxies(given: Given<'_, '_>) -> Answer<Vec<String>> {
+    let Some(proxies) = given.filter(|object| !object.is_none()) else {
+        return Ok(Vec::new());
+    };
+    // One where several are meant is clear enough, and a text must not be read letter by letter.
+    if proxies.is_instance_of::<PyString>() || proxies.is_instance_of::<PyBytes>() {
+        return Ok(vec![proxies.str()?.to_string_lossy().into_owned()]);
+    }
+    // Objects of `ipaddress` print as what they are; of anything else the core refuses what it prints as.
+    proxies.try_iter()?.map(|proxy| Ok(proxy?.str()?.to_string_lossy().into_owned())).collect()
+}
+
+fn peer_of(peer: &Bound<'_, PyAny>) -> Answer<String> {
+    match peer.cast::<PyString>() {
+        Ok(text) => Ok(text.to_string_lossy().into_owned()),
+        Err(_) if peer.is_none() => Ok(String::new()),
+        Err(_) => Err(input::peer_not_text().into()),
+    }
+}
+
+fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Answer<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    if let Ok(pair) = pair.extract() {
+        return Ok(pair);
+    }
+    // Some servers write lists; a text of two characters is no pair.
+    if let Ok(list) = pair.cast::<PyList>()
+        && list.len() == 2
+    {
+        return Ok((list.get_item(0)?, list.get_item(1)?));
+    }
+    Err(input::not_headers().into())
+}
+
+/// One line of a header. A value that is neither text nor bytes names no address.
+fn line<'a>(value: &'a Bound<'_, PyAny>) -> Answer<Cow<'a, [u8]>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        let reach = isize::try_from(Core::REACH).expect("a few kilobytes");
+        if text.len()? > Core::REACH {
+            let end = text.get_item(PySlice::new(text.py(), -reach, isize::MAX, 1))?;
+            return Ok(Cow::Owned(text_or_bytes(&end)?.unwrap_or_default().into_owned()));
+        }
+    }
+    Ok(text_or_bytes(value)?.unwrap_or_default())
+}
+
+fn text_or_bytes<'a>(value: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u8]>>> {
+    match value.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Some(Cow::Borrowed(bytes.as_bytes()))),
+        Err(_) => text(value),
+    }
+}
+
+fn warn(py: Python<'_>, warning: &str) -> PyResult<()> {
+    let logger = py.import("logging")?.call_method1("getLogger", ("doorkeep",))?;
+    let named = [("doorkeep_event", "untrusted_proxy")].into_py_dict(py)?;
+    logger.call_method("warning", (warning,), Some(&[("extra", named)].into_py_dict(py)?)).map(drop)
+}
