@@ -7,6 +7,7 @@ export {
   type Reservation,
   type Reserved,
 } from './attempt-limiter.js'
+export { ClientIp, type ClientIpOptions, type RequestHeaders } from './client-ip.js'
 export { ManualClock } from './clock.js'
 export type { LimiterConfig, RuleConfig } from './config.js'
 export { type Decision, Outcome, type Reason } from './decision.js'
@@ -21,8 +22,10 @@ export {
 } from './errors.js'
 export { FixedWindow, type FixedWindowOptions } from './fixed-window.js'
 export * as http from './http.js'
+export { canonicalEmail, canonicalUsername, type EmailOptions } from './identity.js'
 export { IssueGuard, type IssueGuardOptions, keyFromClaims, type RateLimitProvider } from './issue.js'
 export type { Key, Keys } from './key.js'
+export { type KeyValues, keysFor } from './keys-for.js'
 export { type ErrorClass, Limiter, type LimiterOptions, type Ran, type RunOptions } from './limiter.js'
 export { type LintOptions, lint } from './lint.js'
 export { network } from './network.js'

@@ -89,6 +89,18 @@ export type NativeDecision = readonly [
   resetAfterMs: number,
 ]
 
+/** Who finds clients, as the core describes it. */
+export interface NativeClientIp {
+  readonly handle: Handle
+  readonly header: string
+  /** Canonical texts with commas between them. */
+  readonly trustedProxies: string
+  /** The headers whose lines `clientIpResolve` takes, in lower case, with commas between them. */
+  readonly headerNames: string
+  /** How much of the end of a line is looked at. */
+  readonly reach: number
+}
+
 export interface NativeRate {
   readonly text: string
   readonly count: number
@@ -140,6 +152,12 @@ interface Native {
   /** The keys lie in the slots. Names and values by turns. */
   httpHeaders(decision: NativeDecision, roundUp: Given, rateLimit: boolean): readonly string[] | Failed
   httpRoundUp(roundUp: Given): Done
+  clientIp(trustedProxies: readonly Given[], header: Given): NativeClientIp | Failed
+  clientIpResolve(clientIp: Handle, peer: Given, lines: readonly string[]): string | Done
+  clientIpWarning(clientIp: Handle, peer: Given, lines: readonly string[]): string | Done
+  canonicalEmail(text: Given, dropTags: Given, dropGmailDots: Given): string | Failed
+  canonicalUsername(text: Given): string | Failed
+  notHeaders(): Failed
   rate(count: Given, period: Given): NativeRate | Failed
   rates(text: Given): string | Failed
   ratesMaxIn(text: string, span: Given): number | Failed

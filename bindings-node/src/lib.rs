@@ -12,6 +12,8 @@ mod attempt;
 mod attempt_limiter;
 mod bridge;
 mod call;
+mod canonical;
+mod client_ip;
 mod decision;
 mod external;
 mod failure;
@@ -80,6 +82,12 @@ fn open(env: napi::sys::napi_env) -> call::Answer {
         (c"httpStatus", http::status),
         (c"httpHeaders", http::headers),
         (c"httpRoundUp", http::round_up),
+        (c"clientIp", client_ip::create),
+        (c"clientIpResolve", client_ip::resolve),
+        (c"clientIpWarning", client_ip::warning),
+        (c"notHeaders", client_ip::not_headers),
+        (c"canonicalEmail", canonical::email),
+        (c"canonicalUsername", canonical::username),
         (c"rate", rate::rate),
         (c"rates", rate::rates),
         (c"ratesMaxIn", rate::max_in),

@@ -1,0 +1,65 @@
+/**
+ * The keys of a request, from what the rules say that they are keyed by.
+ *
+ * Knows no framework and hashes nothing itself. Invariant: a rule on the address never gets a key without an address, and
+ * no rule gets a key of which a part is missing.
+ */
+import { ConfigError, InvalidKeyError } from './errors.js'
+import type { Key } from './key.js'
+import { network } from './network.js'
+import { KeyRule } from './rule.js'
+
+/** What keys are made of: the address of the client, and a text for each other word of the rules. */
+export interface KeyValues {
+  /** What {@link ClientIp.resolve} gave. */
+  readonly address?: string | null | undefined
+  /** In its canonical spelling: `account: canonicalEmail(body.email)`. Those that no rule names are ignored. */
+  readonly [word: string]: string | null | undefined
+}
+
+const ADDRESS = 'address'
+let hasWarned = false
+
+/**
+ * The key of each rule, from the words of its `by`, in the order of the rules, at least one.
+ *
+ * `address` in `by` is the network of the address, as wide as the rule says. Rules on the address are left out when there
+ * is none, as behind a Unix socket; `process.emitWarning` says so once.
+ *
+ * @example
+ * ```ts
+ * keysFor([loginIp, loginAccountIp], { address: clientIp.resolve(peer, headers), account: canonicalEmail(email) })
+ * ```
+ * @throws {@link InvalidKeyError} when a word has no text, the address is none, or no rule is left: answer 400.
+ * @throws {@link ConfigError} when a rule has no `by`.
+ */
+export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
+  const keys: Key[] = []
+  const address = values.address ?? undefined
+  for (const rule of rules instanceof KeyRule ? [rules] : rules) {
+    if (rule.by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${rule.name}\``)
+    if (address === undefined && rule.by.includes(ADDRESS)) warn()
+    else if (address !== undefined && rule.by.length === 1 && rule.by[0] === ADDRESS) keys.push(rule.ipKey(address))
+    else keys.push(rule.key(...(rule.by.map((word) => part(rule, word, values)) as [string, ...string[]])))
+  }
+  if (keys.length === 0) {
+    throw new InvalidKeyError('no key is left: the address is missing, and there is no rule without it')
+  }
+  return keys
+}
+
+function part(rule: KeyRule, word: string, values: KeyValues): string {
+  const text = Object.hasOwn(values, word) ? values[word] : undefined
+  if (typeof text !== 'string' || text === '') {
+    const words = `rule=\`${rule.name}\`, word=\`${word}\``
+    throw new InvalidKeyError(`a key needs a text for each word of its rule, ${words}`)
+  }
+  return word === ADDRESS ? network(text, rule.ipv6Prefix) : text
+}
+
+function warn(): void {
+  if (hasWarned) return
+  hasWarned = true
+  const text = 'a request has no address: rules on the address are left out for such requests, the others stand'
+  process.emitWarning(text, { type: 'DoorkeepWarning', code: 'DOORKEEP_NO_ADDRESS' })
+}
