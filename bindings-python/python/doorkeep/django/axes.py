@@ -1,0 +1,223 @@
+"""A handler for django-axes that counts before the password is looked at, so that parallel guesses do not get through.
+
+::
+
+    AXES_HANDLER = "doorkeep.django.axes.DoorkeepHandler"
+
+Everything else of a site with django-axes stays: its backend, middleware and settings. The strikes are counted by the
+limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of ``AXES_LOCKOUT_PARAMETERS``, with
+``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
+
+What is different: an attempt during a lockout never extends it; a lockout without a cool-off time ends after a year; an
+IPv6 client is its /64; nothing is written to the database. Invariant: a success and a crash are given back, and nothing
+else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from axes.conf import settings
+from axes.handlers.base import AbstractAxesHandler, AxesBaseHandler
+from axes.helpers import (
+    get_client_username,
+    get_cool_off,
+    get_failure_limit,
+    get_lockout_parameters,
+)
+from axes.signals import user_locked_out
+from django.core.signals import request_finished, request_started
+from django.http import HttpRequest
+
+from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
+from doorkeep.django import conf, signals
+
+__all__ = ["DoorkeepHandler"]
+
+# What axes calls a parameter, what a rule is keyed by, and what stands for it in the name of the rule.
+_WORDS = {"username": ("account", "user"), "ip_address": ("address", "ip"), "user_agent": ("agent", "ua")}
+_Rules: TypeAlias = "list[tuple[tuple[str, ...], StrikeRule]]"
+_NO_COOL_OFF = timedelta(days=365)
+
+
+@dataclass
+class _Guess:
+    """What was reserved for the log-in that a request is trying."""
+
+    attempt: Attempt
+    keys: list[Key]
+    is_wrong: bool = False
+
+
+@dataclass
+class _Guesses:
+    """The guesses of the request that this thread or task serves."""
+
+    unsettled: list[_Guess] = field(default_factory=list)
+
+
+_serving: ContextVar[_Guesses | None] = ContextVar("doorkeep_axes_serving", default=None)
+
+
+class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[misc]
+    """Reserves in ``is_allowed``, which axes asks before any password is looked at, and settles by Django's signals."""
+
+    def is_locked(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> bool:
+        """Say whether a log-in must not go on. With a password in the credentials, count the attempt."""
+        if not settings.AXES_LOCK_OUT_AT_FAILURE:
+            return False
+        try:
+            keys = _keys(request, credentials)
+        except InvalidKeyError:
+            return True
+        if not keys:
+            return False
+        limiter = conf.current().limiter
+        if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
+            return not limiter.peek(*keys)
+        request.doorkeep_guess = guess = _Guess(limiter.attempt(*keys), keys)  # type: ignore[attr-defined]
+        if guess.attempt.allowed and (guesses := _serving.get()) is not None:
+            guesses.unsettled.append(guess)
+        return not guess.attempt.allowed
+
+    def get_failures(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> int:
+        """Give the number of strikes, of the parameter that has most."""
+        limit = get_failure_limit(request, credentials)
+        try:
+            keys = _keys(request, credentials)
+        except InvalidKeyError:
+            return int(limit)
+        return int(limit - conf.current().limiter.peek(*keys).remaining) if keys else 0
+
+    def user_login_failed(
+        self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
+    ) -> None:
+        """Leave the attempt counted, and count one that nobody asked about before."""
+        if request is None or self.is_whitelisted(request, credentials):
+            return
+        guess = getattr(request, "doorkeep_guess", None)
+        if guess is None:
+            guess = self._count(request, credentials)
+        if guess is None:
+            return
+        guess.is_wrong = True
+        request.doorkeep_guess = None  # type: ignore[attr-defined]
+        request.axes_failures_since_start = self.get_failures(request, credentials)  # type: ignore[attr-defined]
+        decision = guess.attempt.decision
+        if decision.allowed and not decision.engaged:
+            return
+        request.axes_locked_out = True  # type: ignore[attr-defined]
+        request.axes_credentials = credentials  # type: ignore[attr-defined]
+        if decision.engaged:
+            signals.tell_lockout(request, decision)
+        user_locked_out.send(
+            "axes",
+            request=request,
+            username=get_client_username(request, credentials),
+            ip_address=request.axes_ip_address,  # type: ignore[attr-defined]
+        )
+
+    def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+        """Take the attempt back, and forget the strikes if ``AXES_RESET_ON_SUCCESS`` says so."""
+        guess = getattr(request, "doorkeep_guess", None)
+        if guess is None:
+            return
+        request.doorkeep_guess = None  # type: ignore[attr-defined]
+        if not settings.AXES_RESET_ON_SUCCESS:
+            guess.attempt.cancel()
+            return
+        by_address = [key.rule for key in guess.keys if key.rule.endswith("-ip") and "-user-" not in key.rule]
+        rest = [key.rule for key in guess.keys if key.rule not in by_address]
+        guess.attempt.success(forgive=rest, forgive_address=by_address)
+
+    def user_logged_out(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+        """Do nothing: a log-out is no attempt."""
+
+    def reset_attempts(
+        self, *, ip_address: str | None = None, username: str | None = None, ip_or_username: bool = False
+    ) -> int:
+        """Forget the strikes of an address or a user, and give the number of keys that had any.
+
+        Raises
+        ------
+        NotImplementedError
+            Neither is given: what is tracked is known by digests alone, and cannot be listed.
+        """
+        given = {"username": username, "ip_address": ip_address}
+        if username is None and ip_address is None:
+            raise NotImplementedError("strikes are known by digests alone: name an address or a user")
+        credentials = {settings.AXES_USERNAME_FORM_FIELD: username}
+        named = [given] if not ip_or_username else [{name: value} for name, value in given.items()]
+        keys = [key for values in named for key in _keys_of(_rules(None, credentials), values)]
+        limiter = conf.current().limiter
+        tracked = [key for key in keys if not limiter.peek(key) or limiter.peek(key).reset_after]
+        return sum(limiter.reset(key) for key in tracked)
+
+    def _count(self, request: HttpRequest, credentials: Mapping[str, Any]) -> _Guess | None:
+        try:
+            keys = _keys(request, credentials)
+        except InvalidKeyError:
+            return None
+        return _Guess(conf.current().limiter.attempt(*keys), keys) if keys else None
+
+
+def _keys(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Key]:
+    values = {
+        "username": get_client_username(request, credentials),
+        "ip_address": request.axes_ip_address,  # type: ignore[attr-defined]
+        "user_agent": request.axes_user_agent or "<unknown>",  # type: ignore[attr-defined]
+    }
+    return _keys_of(_rules(request, credentials), values)
+
+
+def _keys_of(rules: _Rules, values: Mapping[str, Any]) -> list[Key]:
+    keys = []
+    for parameters, rule in rules:
+        if any(values.get(parameter) is None for parameter in parameters):
+            continue  # as axes does: a parameter that a request does not have locks nobody out
+        texts = {_WORDS[parameter][0]: values[parameter] for parameter in parameters}
+        if isinstance(account := texts.get("account"), str):
+            texts["account"] = conf.current().account(account)
+        keys += keys_for([rule], **texts)
+    return keys
+
+
+def _rules(request: HttpRequest | None, credentials: Mapping[str, Any] | None) -> _Rules:
+    limit = get_failure_limit(request, credentials)
+    cool_off = get_cool_off(request) or _NO_COOL_OFF
+    given = get_lockout_parameters(request, credentials)
+    named = [(item,) if isinstance(item, str) else tuple(item) for item in given]
+    return [(parameters, _rule(parameters, limit, cool_off)) for parameters in named]
+
+
+@lru_cache(maxsize=128)
+def _rule(parameters: tuple[str, ...], limit: int, cool_off: timedelta) -> StrikeRule:
+    if unknown := [name for name in parameters if name not in _WORDS]:
+        raise ValueError(f"a lockout parameter must be one of {', '.join(_WORDS)}, parameter=`{unknown[0]}`")
+    # The limit and the window may depend on the request, and rules of one name must agree: both are part of it.
+    shorts = "-".join(_WORDS[name][1] for name in parameters)
+    name = f"axes-{limit}-{int(cool_off.total_seconds())}-{shorts}"
+    return StrikeRule(name, limit, cool_off, by=[_WORDS[name][0] for name in parameters])
+
+
+def _begin(**_: Any) -> None:
+    _serving.set(_Guesses())
+
+
+def _end(**_: Any) -> None:
+    # A log-in that did not fail was right, or crashed: axes counts neither. Nothing is forgiven for want of a sign.
+    guesses = _serving.get()
+    if guesses is not None:
+        for guess in guesses.unsettled:
+            if not guess.is_wrong:
+                guess.attempt.cancel()
+        guesses.unsettled.clear()
+
+
+request_started.connect(_begin, dispatch_uid="doorkeep.axes.request_started")
+request_finished.connect(_end, dispatch_uid="doorkeep.axes.request_finished")

@@ -1,0 +1,198 @@
+"""The first of the authentication backends: counts each guess, then asks the others whether it is right.
+
+Django asks its backends in turn and tells nobody but the caller which of them said yes. So this one, being first, asks
+the others itself: it knows the outcome even where nobody logs in afterwards, as in an API with basic authentication.
+A user is then known by the backend that knew them; see `signals`. Denied, it raises `PermissionDenied`, upon which
+Django asks no other backend and sends ``user_login_failed``: no look-up and no hashing.
+
+Invariant: no backend sees a password before the guess was counted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import load_backend
+from django.contrib.auth.backends import BaseBackend
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.utils.module_loading import import_string
+from django.views.decorators.debug import sensitive_variables
+
+from doorkeep import ConfigError, InvalidKeyError
+from doorkeep.django import conf, signals
+from doorkeep.django.attempts import Counted, counts, extend, record_of, reserve, run
+from doorkeep.django.requests import client_address, inner, request_keys
+
+__all__ = ["DoorkeepBackend"]
+
+# The guess that this thread or task is judging. A backend that authenticates in turn is part of the same guess.
+_judging: ContextVar[Counted | None] = ContextVar("doorkeep_judging", default=None)
+
+
+class DoorkeepBackend(BaseBackend):
+    """Place it first in ``AUTHENTICATION_BACKENDS``; it needs no configuration of its own.
+
+    Credentials that name no account, such as a token or a user of the web server, are not guesses at a password: they
+    are handed on uncounted.
+    """
+
+    @sensitive_variables("credentials")
+    def authenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
+        """Give the user that a later backend knows by these credentials.
+
+        Raises
+        ------
+        PermissionDenied
+            The guess was denied, or was wrong.
+        """
+        guess = _Guess(request, credentials)
+        if not guess.is_counted:
+            return None
+        guess.admit(guess.reserve())
+        with guess:
+            for backend, path in _later_backends(request, credentials):
+                if (user := backend.authenticate(request, **credentials)) is not None:
+                    guess.succeed(user, path)
+                    return user
+            guess.fail()
+        raise PermissionDenied
+
+    @sensitive_variables("credentials")
+    async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
+        """As `authenticate`, asking the later backends by their own ``aauthenticate``."""
+        guess = _Guess(request, credentials)
+        if not guess.is_counted:
+            return None
+        guess.admit(await guess.wait(guess.reserve))
+        async with guess:
+            for backend, path in _later_backends(request, credentials):
+                if (user := await backend.aauthenticate(request, **credentials)) is not None:
+                    await guess.wait(guess.succeed, user, path)
+                    return user
+            guess.fail()
+        raise PermissionDenied
+
+    def get_user(self, user_id: Any) -> Any:
+        """Give the user whom a later backend knows, for sessions that name this backend."""
+        users = (load_backend(path).get_user(user_id) for path in _later_paths())
+        return next((user for user in users if user is not None), None)
+
+    async def aget_user(self, user_id: Any) -> Any:
+        """As `get_user`, asking the later backends by their own ``aget_user``."""
+        for path in _later_paths():
+            if (user := await load_backend(path).aget_user(user_id)) is not None:
+                return user
+        return None
+
+
+class _Guess:
+    """One call of ``authenticate``, from counting to settling. As a block it lasts while a password is looked at."""
+
+    def __init__(self, request: HttpRequest | None, credentials: dict[str, Any]) -> None:
+        self._request = request
+        self._configuration = conf.current()
+        self._account, self.is_counted = self._read(credentials)
+        self._counted: Counted | None = None
+        self._outer = _judging.get()
+
+    def _read(self, credentials: dict[str, Any]) -> tuple[Any, bool]:
+        named = [name for name in self._configuration.credential if name in credentials]
+        if not named:
+            if "password" in credentials:
+                known = ", ".join(self._configuration.credential)
+                raise ConfigError(f"credentials with a password must name an account, credential=`{known}`")
+            return None, False
+        account = next((credentials[name] for name in named if credentials[name] is not None), None)
+        # Without an address, as in a management command, rules on the address do not apply.
+        applies = any("address" not in rule.by for rule in self._configuration.login)
+        return account, applies or client_address(inner(self._request)) is not None
+
+    def reserve(self) -> Counted | None:
+        """Count the guess, or note that it was refused."""
+        record = record_of(self._request)
+        try:
+            keys = request_keys(inner(self._request), *self._configuration.login, account=self._account)
+        except InvalidKeyError as error:
+            record.refused = error
+            return None
+        if self._outer is not None:
+            return extend(record, self._outer, keys)
+        return reserve(self._request, self._configuration.limiter, keys, is_guess=True)
+
+    def admit(self, counted: Counted | None) -> None:
+        """Stop here when the guess was refused."""
+        if counted is None:
+            raise PermissionDenied
+        self._counted = counted
+
+    def succeed(self, user: Any, path: str) -> None:
+        """Settle the guess as right, and note which backend knew the user."""
+        user.doorkeep_backend = path
+        counted, configuration = self._held, self._configuration
+        if self._outer is not None:
+            return
+        record_of(self._request).refused = None
+        counted.attempt.success(
+            forgive=counted.of(configuration.forgive),
+            forgive_address=counted.of(configuration.forgive_address),
+            give_back=counted.of(configuration.give_back),
+        )
+
+    def fail(self) -> None:
+        """Leave the guess counted, and tell the lockout that it engaged."""
+        if self._held.decision.engaged and self._outer is None:
+            signals.tell_lockout(self._request, self._held.decision)
+
+    @property
+    def _held(self) -> Counted:
+        assert self._counted is not None, "a guess is admitted before it is judged"
+        return self._counted
+
+    async def wait(self, call: Any, *args: Any) -> Any:
+        """Call on an event loop what may ask the store."""
+        return await run(self._configuration.limiter, call, *args)
+
+    def __enter__(self) -> None:
+        self._token = _judging.set(self._held)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        _judging.reset(self._token)
+        if self._is_crash(error):
+            self._held.attempt.cancel()
+        elif error is not None:
+            self.fail()
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        _judging.reset(self._token)
+        if self._is_crash(error):
+            await self.wait(self._held.attempt.cancel)
+        elif error is not None:
+            self.fail()
+
+    def _is_crash(self, error: BaseException | None) -> bool:
+        # Whatever stops the program or the task leaves the guess counted; so does a backend that says no.
+        return isinstance(error, Exception) and self._outer is None and not counts(error, self._configuration.count_on)
+
+
+def _later_backends(request: HttpRequest | None, credentials: dict[str, Any]) -> Iterator[tuple[Any, str]]:
+    for path in _later_paths():
+        backend = load_backend(path)
+        try:
+            inspect.signature(backend.authenticate).bind(request, **credentials)
+        except TypeError:
+            continue  # these credentials are not for this backend
+        yield backend, path
+
+
+def _later_paths() -> list[str]:
+    paths = list(settings.AUTHENTICATION_BACKENDS)
+    ours = next(place for place, path in enumerate(paths) if issubclass(import_string(path), DoorkeepBackend))
+    return paths[ours + 1 :]

@@ -1,0 +1,265 @@
+"""The setting ``DOORKEEP``: one mapping, read once, and again when a test overrides it.
+
+==================  ==================================================================================================
+``rules``           What may be counted: a list of names of presets and of rules, or a mapping of names as
+                    `Limiter.from_config` reads it, each with ``by``. Default: the presets ``login_ip``,
+                    ``login_account_ip`` and ``login_account``.
+``login``           The names of the rules that a log-in counts. Default: all of ``rules``.
+``redis``           The URL of the store; with ``prefix``, ``timeout`` and ``on_error``. Default: this process's memory.
+``capacity``        How many windows and strike keys this process holds.
+``trusted_proxies`` The networks of your own proxies, and ``header``, what they write the client's address into.
+``account``         How spellings of an account become one text: ``"username"`` (the default), ``"email"``, or a
+                    callable of one text, or its dotted path.
+``credential``      The names of the credential that holds the account, the first that is given. Default:
+                    ``username``, the ``USERNAME_FIELD`` of the user model, ``email``.
+``forgive``         Rules forgotten by a right password. Default: those keyed by account and address together.
+``forgive_address`` Rules keyed by an address that a right password forgets. Default: none; read the docs first.
+``give_back``       Rules on which a right password costs nothing. Default: all other rules of ``login``.
+``count_on``        Exception classes, or their paths, that are answers of yours and leave an attempt counted.
+``paths``           Rules on addresses by path: ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a
+                    prefix; without a method every request counts.
+``throttles``       Rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
+``round_up``        A duration: denials by rules that are not keyed by the address alone tell waits rounded up to it.
+``rate_limit``      Whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
+``clock``           A callable giving seconds, for tests.
+==================  ==================================================================================================
+
+Knows no request. Invariant: an unknown name is refused, so that a misspelt limit is not a missing one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.utils.module_loading import import_string
+
+from doorkeep import (
+    ClientIp,
+    ConfigError,
+    Limiter,
+    Rule,
+    StrikeRule,
+    canonical_email,
+    canonical_username,
+    http,
+    presets,
+)
+
+__all__ = ["Configuration", "current"]
+
+_LIMITER = {"redis", "prefix", "timeout", "on_error", "capacity"}
+_LOGIN = {"login", "account", "credential", "forgive", "forgive_address", "give_back"}
+_REST = {"rules", "trusted_proxies", "header", "count_on", "paths", "throttles", "round_up", "rate_limit", "clock"}
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+
+@dataclass(frozen=True)
+class Path:
+    """Rules on the addresses that ask for a prefix of paths."""
+
+    method: str | None
+    prefix: str
+    rules: tuple[Rule | StrikeRule, ...]
+
+    def covers(self, method: str | None, path: str) -> bool:
+        return self.method in (None, method) and path.startswith(self.prefix)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the setting says, read and judged."""
+
+    limiter: Limiter
+    rules: Mapping[str, Rule | StrikeRule]
+    login: tuple[Rule | StrikeRule, ...]
+    forgive: frozenset[str]
+    forgive_address: frozenset[str]
+    give_back: frozenset[str]
+    client_ip: ClientIp
+    account: Callable[[str], str]
+    credential: tuple[str, ...]
+    count_on: tuple[type[BaseException], ...]
+    paths: tuple[Path, ...]
+    throttles: Mapping[str, tuple[Rule | StrikeRule, ...]]
+    round_up: Any
+    rate_limit: bool
+
+    def rule(self, name: str) -> Rule | StrikeRule:
+        """Give a rule by its name, or by the name of its preset."""
+        return _named(self.rules, name, "a rule")
+
+    def throttle(self, scope: str) -> tuple[Rule | StrikeRule, ...]:
+        """Give the rules of a scope of `doorkeep.drf`."""
+        if scope not in self.throttles:
+            raise ConfigError(f"a scope must be among the throttles of DOORKEEP, scope=`{scope}`")
+        return self.throttles[scope]
+
+
+def current() -> Configuration:
+    """Give the configuration of this process. Made at first use; one for all threads.
+
+    Raises
+    ------
+    ConfigError
+        The setting is not acceptable; ``manage.py check`` says the same.
+    """
+    global _current
+    configuration = _current
+    if configuration is None:
+        with _making:
+            configuration = _current
+            if configuration is None:
+                configuration = _current = read(getattr(settings, "DOORKEEP", {}))
+    return configuration
+
+
+def read(given: Any) -> Configuration:
+    """Judge a mapping as the setting is judged."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"DOORKEEP must be a mapping, DOORKEEP=`{type(given).__name__}`")
+    for name in given:
+        if name not in _LIMITER | _LOGIN | _REST:
+            raise ConfigError(f"unknown name in DOORKEEP, name=`{name}`")
+    limiter_options = {name: given[name] for name in _LIMITER & given.keys()}
+    listed = given.get("rules", ("login_ip", "login_account_ip", "login_account"))
+    if isinstance(listed, Mapping):
+        limiter_options["rules"] = listed
+    limiter = Limiter.from_config(limiter_options, clock=given.get("clock"))
+    rules = dict(limiter.rules) if isinstance(listed, Mapping) else _listed(listed)
+    login = tuple(_named(rules, name, "login") for name in _words(given.get("login", list(rules)), "login"))
+    _check_login(login)
+    forgive_address = _names(given.get("forgive_address", ()), login, "forgive_address")
+    defaults = {rule.name for rule in login if {"account", "address"} <= set(rule.by)} - forgive_address
+    forgive = _names(given.get("forgive", defaults), login, "forgive")
+    rest = {rule.name for rule in login} - forgive - forgive_address
+    http.check_round_up(given.get("round_up"))
+    return Configuration(
+        limiter=limiter,
+        rules=rules,
+        login=login,
+        forgive=forgive,
+        forgive_address=forgive_address,
+        give_back=_names(given.get("give_back", rest), login, "give_back"),
+        client_ip=ClientIp(**{name: given[name] for name in ("trusted_proxies", "header") if name in given}),
+        account=_account(given.get("account", "username")),
+        credential=tuple(_words(given.get("credential", _credentials()), "credential")),
+        count_on=_classes(given.get("count_on", ())),
+        paths=tuple(_path(rules, text, names) for text, names in _pairs(given, "paths")),
+        throttles={scope: _all_named(rules, names, "throttles") for scope, names in _pairs(given, "throttles")},
+        round_up=given.get("round_up"),
+        rate_limit=bool(given.get("rate_limit", False)),
+    )
+
+
+def forget() -> None:
+    """Read the setting anew at the next use: after a test changed it."""
+    global _current
+    with _making:
+        _current = None
+
+
+_current: Configuration | None = None
+_making = threading.Lock()
+
+
+def _listed(listed: Any) -> dict[str, Rule | StrikeRule]:
+    rules: dict[str, Rule | StrikeRule] = {}
+    if isinstance(listed, str) or not isinstance(listed, Iterable):
+        raise ConfigError(f"rules must be a list or a mapping, rules=`{type(listed).__name__}`")
+    for item in listed:
+        rule = getattr(presets, item, None) if isinstance(item, str) else item
+        if not isinstance(rule, Rule | StrikeRule):
+            raise ConfigError(f"rules must be rules or names of presets, rule=`{item}`")
+        if rule.name in rules:
+            raise ConfigError(f"rules must have names of their own, rule=`{rule.name}`")
+        rules[rule.name] = rule
+    return rules
+
+
+def _named(rules: Mapping[str, Rule | StrikeRule], name: str, where: str) -> Rule | StrikeRule:
+    # A preset is named login_ip in Python and its rule login-ip; either is understood.
+    rule = rules.get(name) or rules.get(name.replace("_", "-"))
+    if rule is None:
+        raise ConfigError(f"{where} must be among the rules of DOORKEEP, rule=`{name}`")
+    return rule
+
+
+def _all_named(rules: Mapping[str, Rule | StrikeRule], names: Any, where: str) -> tuple[Rule | StrikeRule, ...]:
+    return tuple(_named(rules, name, where) for name in _words(names, where))
+
+
+def _names(names: Any, login: Iterable[Rule | StrikeRule], where: str) -> frozenset[str]:
+    counted = {rule.name: rule for rule in login}
+    return frozenset(_named(counted, name, where).name for name in _words(names, where))
+
+
+def _check_login(login: tuple[Rule | StrikeRule, ...]) -> None:
+    for rule in login:
+        if not rule.by:
+            raise ConfigError(f"a login rule must say what it is keyed by, rule=`{rule.name}`")
+        if unknown := set(rule.by) - {"account", "address"}:
+            word = min(unknown)
+            raise ConfigError(f"a login rule must be keyed by account or address, rule=`{rule.name}`, by=`{word}`")
+
+
+def _account(given: Any) -> Callable[[str], str]:
+    if given == "username":
+        return canonical_username
+    if given == "email":
+        return canonical_email
+    made = _imported(given, "account")
+    if not callable(made):
+        raise ConfigError(f"account must be `username`, `email` or a callable, account=`{given}`")
+    return made  # type: ignore[no-any-return]
+
+
+def _credentials() -> list[str]:
+    return list(dict.fromkeys(["username", str(get_user_model().USERNAME_FIELD), "email"]))
+
+
+def _classes(given: Any) -> tuple[type[BaseException], ...]:
+    classes = tuple(_imported(item, "count_on") for item in ([given] if isinstance(given, str | type) else given))
+    for item in classes:
+        if not (isinstance(item, type) and issubclass(item, BaseException)):
+            raise ConfigError(f"count_on must be exception classes, class=`{item}`")
+    return classes
+
+
+def _path(rules: Mapping[str, Rule | StrikeRule], text: str, names: Any) -> Path:
+    method, _, prefix = text.rpartition(" ")
+    if not prefix.startswith("/") or (method and method not in _METHODS):
+        raise ConfigError(f"paths must be `/prefix` or `METHOD /prefix`, path=`{text}`")
+    covered = _all_named(rules, names, "paths")
+    for rule in covered:
+        if tuple(rule.by) != ("address",):
+            raise ConfigError(f"rules of paths must be keyed by the address alone, rule=`{rule.name}`")
+    return Path(method or None, prefix, covered)
+
+
+def _pairs(given: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    pairs = given.get(name, {})
+    if not isinstance(pairs, Mapping):
+        raise ConfigError(f"{name} must be a mapping, {name}=`{type(pairs).__name__}`")
+    return pairs.items()
+
+
+def _words(given: Any, where: str) -> list[str]:
+    words = [given] if isinstance(given, str) else list(given)
+    for word in words:
+        if not isinstance(word, str):
+            raise ConfigError(f"{where} must be names, {where}=`{word}`")
+    return words
+
+
+def _imported(given: Any, where: str) -> Any:
+    if not isinstance(given, str):
+        return given
+    try:
+        return import_string(given)
+    except ImportError as error:
+        raise ConfigError(f"{where} cannot be imported, path=`{given}`") from error

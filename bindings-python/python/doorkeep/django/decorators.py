@@ -1,0 +1,162 @@
+"""A guard for views: each request is an attempt, counted before the view runs.
+
+::
+
+    @guarded(keys=lambda request: request_keys(request, "otp_verify", account=request.user.get_username()))
+    def verify(request):
+        if not is_right(request.POST.get("code")):
+            return render(request, "verify.html", status=403)
+        request.attempt.success(forgive=["otp-verify"])
+        return redirect("home")
+
+The attempt stays counted whatever the view answers. It is given back only when an exception escapes the view that is no
+answer below 500. For classes: ``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no
+clock.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, TypeVar
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, HttpResponse
+
+from doorkeep import ConfigError, InvalidKeyError, Key, Limiter
+from doorkeep.django import conf
+from doorkeep.django.answers import refusal, with_fields
+from doorkeep.django.attempts import AsyncAttempt, Counted, counts, record_of, reserve, run
+from doorkeep.django.requests import inner, request_keys
+
+__all__ = ["guarded"]
+
+_View = TypeVar("_View", bound=Callable[..., Any])
+
+
+def guarded(
+    keys: Callable[..., Any] | Iterable[str],
+    *,
+    limiter: Limiter | None = None,
+    cost: int = 1,
+    count_on: type[BaseException] | Iterable[type[BaseException]] = (),
+    **options: Any,
+) -> Callable[[_View], _View]:
+    """Make a decorator that counts each request as an attempt, on ``request.attempt``.
+
+    A second guard of one limiter in a request, the middleware and the authentication backend included, counts only the
+    keys that are new.
+
+    Parameters
+    ----------
+    keys
+        A function of what the view gets, giving the keys to count; for an async view it may be async. Or names of rules
+        of the setting that are keyed by the address. Keep look-ups of the account out of it.
+    limiter
+        Defaults to the setting's. For async views, too: their attempt is awaited.
+    cost
+        How much the request spends of each rate.
+    count_on
+        Exception classes that leave the attempt counted when they escape the view, besides answers below 500.
+    options
+        ``round_up`` and ``rate_limit``, as in the setting.
+
+    Returns
+    -------
+    Callable
+        A decorator of a view, sync or async. Denied, the answer is 429 or 503 and the view is not called; keys that
+        are none are answered with 400.
+    """
+    if unknown := set(options) - {"round_up", "rate_limit"}:
+        raise ConfigError(f"unknown option of a guard, name=`{min(unknown)}`")
+    guard = _Guard(keys, limiter, cost, (count_on,) if isinstance(count_on, type) else tuple(count_on), options)
+
+    def decorate(view: _View) -> _View:
+        @wraps(view)
+        def guarded_view(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            # The dispatch of a class with async handlers is a plain function that gives an awaitable.
+            owner = getattr(getattr(view, "func", None), "__self__", None)
+            if getattr(owner, "view_is_async", False):
+                return guard.answer_async(view, request, args, kwargs)
+            return guard.answer(view, request, args, kwargs)
+
+        @wraps(view)
+        async def guarded_async_view(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            return await guard.answer_async(view, request, args, kwargs)
+
+        return guarded_async_view if iscoroutinefunction(view) else guarded_view  # type: ignore[return-value]
+
+    return decorate
+
+
+class _Guard:
+    def __init__(
+        self,
+        keys: Callable[..., Any] | Iterable[str],
+        limiter: Limiter | None,
+        cost: int,
+        count_on: tuple[type[BaseException], ...],
+        options: dict[str, Any],
+    ) -> None:
+        self._keys = keys if callable(keys) else tuple(keys)
+        self._limiter = limiter
+        self._cost = cost
+        self._count_on = count_on
+        self._options = options
+
+    def answer(self, view: Any, request: HttpRequest, args: Any, kwargs: Any) -> Any:
+        limiter = self._limiter or conf.current().limiter
+        try:
+            counted = self._reserve(request, limiter, self._named(request, args, kwargs))
+        except InvalidKeyError as error:
+            return refusal(request, error)
+        if counted is None:
+            return self._refusal(request)
+        request.attempt = counted.attempt  # type: ignore[attr-defined]
+        try:
+            response = view(request, *args, **kwargs)
+        except Exception as error:
+            if self._is_given_back(counted, error):
+                counted.attempt.cancel()
+            raise
+        return self._with_fields(response, counted)
+
+    async def answer_async(self, view: Any, request: HttpRequest, args: Any, kwargs: Any) -> Any:
+        limiter = self._limiter or conf.current().limiter
+        try:
+            named = self._named(request, args, kwargs)
+            keys = await named if inspect.isawaitable(named) else named
+            counted = await run(limiter, self._reserve, request, limiter, keys)
+        except InvalidKeyError as error:
+            return refusal(request, error)
+        if counted is None:
+            return self._refusal(request)
+        request.attempt = AsyncAttempt(limiter, counted.attempt)  # type: ignore[attr-defined]
+        try:
+            response = await view(request, *args, **kwargs)
+        except Exception as error:
+            if self._is_given_back(counted, error):
+                await run(limiter, counted.attempt.cancel)
+            raise
+        return self._with_fields(response, counted)
+
+    def _named(self, request: HttpRequest, args: Any, kwargs: Any) -> Any:
+        return self._keys(request, *args, **kwargs) if callable(self._keys) else request_keys(request, *self._keys)
+
+    def _reserve(self, request: HttpRequest, limiter: Limiter, keys: Iterable[Key]) -> Counted | None:
+        counted = reserve(request, limiter, keys, cost=self._cost)
+        if counted is not None:
+            counted.count_on += self._count_on
+        return counted
+
+    def _is_given_back(self, counted: Counted, error: Exception) -> bool:
+        return not counted.is_guess and not counts(error, counted.count_on)
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse:
+        return refusal(inner(request), record_of(request).take_denial(), **self._options)
+
+    def _with_fields(self, response: Any, counted: Counted) -> Any:
+        if isinstance(response, HttpResponse):
+            with_fields(response, counted.decision, counted.keys, **self._options)
+        return response

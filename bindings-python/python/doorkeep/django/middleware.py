@@ -1,0 +1,79 @@
+"""Turns a denied log-in into 429, whatever the view made of it, and counts addresses by path.
+
+A log-in form shows a denied guess as a wrong password, with status 200, since Django tells forms no more. So the answer
+is replaced here: in the admin, in a form and in an API alike. Sync and async, natively both. Invariant: what was
+counted is given back only when the view crashed, and never a guess at a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+
+from doorkeep import AttemptDenied, InvalidKeyError, RateLimitExceeded
+from doorkeep.django import conf
+from doorkeep.django.answers import refusal, with_fields
+from doorkeep.django.attempts import record_of, reserve, run
+from doorkeep.django.requests import client_address, request_keys
+
+__all__ = ["DoorkeepMiddleware"]
+
+
+class DoorkeepMiddleware:
+    """Place it before the session's middleware: denied requests then cost no look-up at all."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self.get_response = get_response
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
+        """Answer a request, or give the awaitable of its answer."""
+        if self._is_async:
+            return self._answer(request)
+        self._count(request)
+        return self._leave(request, None if record_of(request).refused else self.get_response(request))
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        limiter = conf.current().limiter
+        await run(limiter, self._count, request)
+        response = None if record_of(request).refused else await self.get_response(request)
+        if record_of(request).error is None:
+            return self._leave(request, response)
+        return await run(limiter, self._leave, request, response)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Note that the view raised, and answer what a view may raise of ours."""
+        if isinstance(error, InvalidKeyError | RateLimitExceeded):
+            return refusal(request, error)
+        if isinstance(error, AttemptDenied):
+            return refusal(request, (error.decision, []))
+        record_of(request).error = error
+        return None
+
+    def _count(self, request: HttpRequest) -> None:
+        configuration = conf.current()
+        covering = [path.rules for path in configuration.paths if path.covers(request.method, request.path_info)]
+        rules = dict.fromkeys(rule for rules in covering for rule in rules)
+        if rules and client_address(request) is not None:
+            counted = reserve(request, configuration.limiter, request_keys(request, *rules))
+            if counted is not None:
+                counted.count_on += configuration.count_on
+
+    def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
+        record = record_of(request)
+        if record.error is not None:
+            record.give_back(record.error)
+        if record.refused is not None:
+            return refusal(request, record.refused)
+        assert response is not None, "a request that was not refused was answered"
+        for counted in record.counted.values():
+            with_fields(response, counted.decision, counted.keys)
+        return response

@@ -1,0 +1,36 @@
+"""What an operator sees and does, for the command and the admin: rules in words, and the unlocking of one key.
+
+Invariant: a key's value goes in and never comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from doorkeep import Key, Rule, StrikeRule, keys_for
+from doorkeep.django import conf
+
+__all__ = ["key_for", "policy"]
+
+
+def policy(rule: Rule | StrikeRule) -> str:
+    """Say what a rule admits."""
+    if isinstance(rule, Rule):
+        return str(rule.rates)
+    return f"{rule.threshold} strikes, then locked for {rule.lockout_window}"
+
+
+def key_for(rule: Rule | StrikeRule, values: Mapping[str, str]) -> Key:
+    """Make the one key of `rule` for the words of its ``by``, spelled as a log-in spells them.
+
+    Raises
+    ------
+    InvalidKeyError
+        A word is missing, or the address is none.
+    """
+    texts = dict(values)
+    address = texts.pop("address", None)
+    if "account" in texts:
+        texts["account"] = conf.current().account(texts["account"])
+    (key,) = keys_for([rule], address=address, **texts)
+    return key

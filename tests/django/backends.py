@@ -1,0 +1,67 @@
+"""A password hasher that counts, and backends that behave badly on demand."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.core.exceptions import PermissionDenied
+
+# The passwords that were looked at, and the credentials that a backend behind doorkeep's was asked with.
+SEEN: list[str] = []
+ASKED: list[dict[str, Any]] = []
+
+
+class CountingHasher(PBKDF2PasswordHasher):
+    """Quick, and tells how many passwords were looked at."""
+
+    algorithm = "counting"
+    iterations = 1
+    # Long enough for every other request of an attack to have arrived.
+    delay = 0.0
+
+    def verify(self, password: str, encoded: str) -> bool:
+        SEEN.append(password)
+        time.sleep(self.delay)
+        return super().verify(password, encoded)
+
+    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+        return super().encode(password, salt, 1)
+
+
+class Watched(ModelBackend):
+    """Django's own, with what a test puts in its way."""
+
+    def authenticate(self, request: Any, username: Any = None, password: Any = None, **kwargs: Any) -> Any:
+        ASKED.append({"username": username, **kwargs})
+        if password == "crash":
+            raise ZeroDivisionError
+        if password == "forbidden":
+            raise PermissionDenied
+        if password == "nested":
+            return authenticate(request, username=username, password="correct horse")
+        return super().authenticate(request, username=username, password=password, **kwargs)
+
+
+class ByEmail:
+    """Knows users by an email address."""
+
+    def authenticate(self, request: Any, *, email: str, password: str) -> Any:
+        user = get_user_model().objects.filter(email=email).first()
+        return user if user is not None and user.check_password(password) else None
+
+    def get_user(self, user_id: Any) -> Any:
+        return get_user_model().objects.filter(pk=user_id).first()
+
+
+class ByToken:
+    """Knows users by a token, which no password is."""
+
+    def authenticate(self, request: Any, *, token: str) -> Any:
+        return get_user_model().objects.filter(username=token).first()
+
+    def get_user(self, user_id: Any) -> Any:
+        return get_user_model().objects.filter(pk=user_id).first()

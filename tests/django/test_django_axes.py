@@ -1,0 +1,136 @@
+"""A site of django-axes with our handler: no guess gets through a race, and its settings mean what they meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axes.utils import reset
+from django.conf import settings
+from django.test import override_settings
+
+from backends import SEEN, CountingHasher
+from doorkeep import Limiter, ManualClock
+from fixtures import PASSWORD
+from test_django_drf import basic
+from web import attack, post_json
+
+SITE = {
+    "AXES_ENABLED": True,
+    "AXES_FAILURE_LIMIT": 5,
+    "AXES_COOLOFF_TIME": timedelta(minutes=15),
+    "AXES_LOCKOUT_PARAMETERS": [["username", "ip_address"]],
+    "AXES_HTTP_RESPONSE_CODE": 429,
+    "AUTHENTICATION_BACKENDS": ["axes.backends.AxesStandaloneBackend", "backends.Watched"],
+    "MIDDLEWARE": [*settings.MIDDLEWARE[1:], "axes.middleware.AxesMiddleware"],
+}
+
+
+@pytest.fixture
+def site(limiter: Limiter) -> Iterator[Limiter]:
+    """Make the project one of django-axes."""
+    with override_settings(**SITE):
+        yield limiter
+
+
+def login(url: str, password: str = "guess", username: str = "ann") -> int:
+    return post_json(url + "/api/login", username=username, password=password).status_code
+
+
+def test_500_parallel_guesses_verify_five_passwords(site: Limiter, wsgi: str) -> None:
+    CountingHasher.delay = 0.05
+    attack(wsgi + "/api/login", [{"username": "ann", "password": f"guess {n}"} for n in range(500)])
+    assert len(SEEN) == 5
+
+
+def test_a_site_of_axes_answers_as_before(site: Limiter, wsgi: str, doorkeep_clock: ManualClock) -> None:
+    assert [login(wsgi) for _ in range(6)] == [401] * 4 + [429] * 2
+    assert login(wsgi, PASSWORD) == 429
+    assert login(wsgi, username="bob") == 401
+    doorkeep_clock.advance("15m")
+    assert login(wsgi, PASSWORD) == 200
+
+
+def test_hammering_does_not_extend_a_lockout(site: Limiter, wsgi: str, doorkeep_clock: ManualClock) -> None:
+    for _ in range(5):
+        login(wsgi)
+    for _ in range(14):
+        doorkeep_clock.advance("1m")
+        assert login(wsgi) == 429
+    doorkeep_clock.advance("1m")
+    assert login(wsgi) == 401
+
+
+def test_successes_are_no_failures(site: Limiter, wsgi: str) -> None:
+    for _ in range(7):
+        assert login(wsgi, PASSWORD) == 200
+    for _ in range(3):
+        login(wsgi)
+    assert login(wsgi, PASSWORD) == 200
+    assert [login(wsgi) for _ in range(2)] == [401, 429]
+
+
+def test_a_success_resets_when_the_site_says_so(site: Limiter, wsgi: str) -> None:
+    with override_settings(AXES_RESET_ON_SUCCESS=True):
+        for _ in range(3):
+            assert [login(wsgi) for _ in range(4)] == [401] * 4
+            assert login(wsgi, PASSWORD) == 200
+
+
+def test_who_authenticates_without_logging_in_is_no_failure(site: Limiter, wsgi: str) -> None:
+    assert [basic(wsgi, PASSWORD) for _ in range(7)] == [200] * 7
+    assert [basic(wsgi, "guess") for _ in range(5)] == [401] * 4 + [429]
+
+
+def test_a_crash_is_no_failure(site: Limiter, wsgi: str) -> None:
+    assert [login(wsgi, "crash") for _ in range(7)] == [500] * 7
+    assert login(wsgi) == 401
+
+
+@pytest.mark.parametrize(
+    "parameters", [["username"], ["ip_address"], ["username", "ip_address"], [["username", "user_agent"]]]
+)
+def test_lockout_parameters_are_what_is_counted_by(site: Limiter, wsgi: str, parameters: Any) -> None:
+    with override_settings(AXES_LOCKOUT_PARAMETERS=parameters):
+        for _ in range(5):
+            login(wsgi)
+        assert login(wsgi) == 429
+        assert login(wsgi, username="bob") == (429 if "ip_address" in parameters else 401)
+
+
+def test_limits_and_windows_may_depend_on_the_request(site: Limiter, wsgi: str, doorkeep_clock: ManualClock) -> None:
+    def limit(request: Any, credentials: Any) -> int:
+        return 2 if credentials["username"] == "ann" else 4
+
+    with override_settings(AXES_FAILURE_LIMIT=limit, AXES_COOLOFF_TIME=lambda request: timedelta(minutes=1)):
+        assert [login(wsgi) for _ in range(3)] == [401, 429, 429]
+        assert [login(wsgi, username="bob") for _ in range(5)] == [401] * 3 + [429] * 2
+        doorkeep_clock.advance("1m")
+        assert login(wsgi) == 401
+
+
+def test_lists_and_switches_are_honoured(site: Limiter, wsgi: str) -> None:
+    with override_settings(AXES_LOCK_OUT_AT_FAILURE=False):
+        assert [login(wsgi) for _ in range(7)] == [401] * 7
+    with override_settings(AXES_NEVER_LOCKOUT_WHITELIST=True, AXES_IP_WHITELIST=["127.0.0.1"]):
+        assert [login(wsgi) for _ in range(7)] == [401] * 7
+    with override_settings(AXES_IP_BLACKLIST=["127.0.0.1"]):
+        assert login(wsgi, PASSWORD) == 429
+    with override_settings(AXES_ONLY_ADMIN_SITE=True):
+        assert [login(wsgi) for _ in range(4)] == [401] * 4
+
+
+def test_a_reset_unlocks(site: Limiter, wsgi: str) -> None:
+    for _ in range(5):
+        login(wsgi)
+    assert reset(username="ann", ip="127.0.0.1") == 1
+    assert login(wsgi, PASSWORD) == 200
+    assert reset(username="ann", ip="127.0.0.1") == 0
+
+
+def test_what_is_no_account_locks_nobody_out_and_crashes_nothing(site: Limiter, wsgi: str) -> None:
+    for username in ("", " ", "\x00"):
+        assert post_json(wsgi + "/api/login", username=username, password="x").status_code in (401, 429)
+    assert login(wsgi) == 401

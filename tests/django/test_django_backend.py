@@ -1,0 +1,136 @@
+"""The authentication backend, without a server: requests that have no address, tests of a project, signals, stores."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from django.contrib import auth
+from django.contrib.auth.signals import user_login_failed
+from django.test import Client, RequestFactory, override_settings
+
+from backends import ASKED, SEEN
+from doorkeep import ConfigError, Limiter
+from doorkeep.django import conf, locked_out, signals, store_failed
+from fixtures import PASSWORD, RULES
+from support.servers import Server
+
+
+def remaining(rule: str, *parts: str) -> int:
+    return conf.current().limiter.peek(conf.current().rule(rule).key(*parts)).remaining
+
+
+def test_client_login_counts_by_the_account_alone(limiter: Limiter) -> None:
+    assert not Client().login(username="ann", password="guess")
+    assert remaining("login-account", "ann") == 49
+    for _ in range(60):
+        assert Client().login(username="ann", password=PASSWORD)
+    assert remaining("login-account", "ann") == 49
+    assert limiter.stats()["denied"] == {}
+
+
+def test_client_login_names_the_backend_that_knew_the_user(limiter: Limiter) -> None:
+    client = Client()
+    assert client.login(username="ann", password=PASSWORD)
+    assert client.session["_auth_user_backend"] == "backends.Watched"
+    assert client.get("/who").json()["user"] == "ann"
+
+
+def test_force_login_counts_nothing(limiter: Limiter) -> None:
+    Client().force_login(auth.get_user_model().objects.get(username="ann"), "backends.Watched")
+    assert len(limiter) == 0
+
+
+def test_a_session_that_names_this_backend_is_served_by_the_next(limiter: Limiter) -> None:
+    client = Client()
+    client.force_login(auth.get_user_model().objects.get(username="ann"), "doorkeep.django.backends.DoorkeepBackend")
+    assert client.get("/who").json()["user"] == "ann"
+
+
+def test_rules_on_the_address_alone_leave_a_call_without_a_request_uncounted(configure: Any) -> None:
+    limiter = configure(rules={"login-ip": RULES["login-ip"]})
+    assert auth.authenticate(None, username="ann", password=PASSWORD).get_username() == "ann"
+    assert auth.authenticate(None, username="ann", password="guess") is None
+    assert len(limiter) == 0
+
+
+def test_a_denied_guess_sends_the_signal_of_a_failed_log_in(limiter: Limiter) -> None:
+    heard: list[Any] = []
+
+    def listen(**told: Any) -> None:
+        heard.append(told["credentials"])
+
+    user_login_failed.connect(listen)
+    try:
+        request = RequestFactory().post("/")
+        for _ in range(6):
+            assert auth.authenticate(request, username="ann", password="guess") is None
+    finally:
+        user_login_failed.disconnect(listen)
+    assert len(SEEN) == 5
+    assert len(heard) == 6
+    assert heard[5]["username"] == "ann"
+    assert "guess" not in str(heard)
+
+
+def test_later_backends_are_asked_once(limiter: Limiter) -> None:
+    assert auth.authenticate(RequestFactory().post("/"), username="ann", password="guess") is None
+    assert len(ASKED) == 1
+
+
+def test_a_password_for_no_account_that_is_known_by_name_is_refused(limiter: Limiter) -> None:
+    with pytest.raises(ConfigError, match="credentials with a password must name an account"):
+        auth.authenticate(RequestFactory().post("/"), phone="1", password="guess")
+
+
+def test_the_lockout_is_told_once_and_only_when_the_password_was_wrong(limiter: Limiter) -> None:
+    heard: list[Any] = []
+
+    def listen(**told: Any) -> None:
+        heard.append((told["rules"], told["request"].path))
+
+    locked_out.connect(listen)
+    try:
+        request = RequestFactory().post("/here")
+        for password in ["guess"] * 4 + [PASSWORD] + ["guess"] * 7:
+            auth.authenticate(request, username="ann", password=password)
+    finally:
+        locked_out.disconnect(listen)
+    assert heard == [(("login-account-ip",), "/here")]
+    assert [record.getMessage() for record in signals.recent] == ["lockout engaged, rules=`login-account-ip`"]
+
+
+def test_an_outage_is_told_once_and_decided_here(configure: Any, server: Server) -> None:
+    heard: list[Any] = []
+
+    def listen(**told: Any) -> None:
+        heard.append(told["event"])
+
+    store_failed.connect(listen)
+    try:
+        configure(redis=server.url, prefix="outage")
+        request = RequestFactory().post("/")
+        assert auth.authenticate(request, username="ann", password="guess") is None
+        assert heard == []
+        server.kill()
+        answers = [auth.authenticate(RequestFactory().post("/"), username="ann", password="x") for _ in range(7)]
+    finally:
+        store_failed.disconnect(listen)
+    assert answers == [None] * 7
+    assert heard == ["store_down"]
+    assert len(SEEN) == 6
+
+
+def test_no_line_of_the_log_holds_an_account(limiter: Limiter, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "doorkeep"):
+        for _ in range(7):
+            auth.authenticate(RequestFactory().post("/"), username="ann", password="guess")
+    assert "ann" not in caplog.text.replace("annotations", "")
+
+
+def test_a_setting_that_changes_is_read_again(configure: Any) -> None:
+    first = configure()
+    with override_settings(DOORKEEP={"rules": ["login_ip"]}):
+        assert list(conf.current().rules) == ["login-ip"]
+    assert conf.current().limiter is not first

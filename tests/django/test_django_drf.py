@@ -1,0 +1,78 @@
+"""Django REST framework: the throttle, and log-ins by its own authentication."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from backends import SEEN
+from doorkeep import Limiter, presets
+from doorkeep.django import conf
+from fixtures import PASSWORD, RULES
+from support.servers import Server
+from urls import ran
+from web import CLIENT, attack, post_json
+
+OTP: dict[str, Any] = {
+    "rules": [presets.login_ip, presets.login_account_ip, presets.login_account, presets.otp_ip, presets.otp_verify],
+    "login": ["login_ip", "login_account_ip", "login_account"],
+    "throttles": {"otp": ["otp_ip", "otp_verify"]},
+}
+
+
+def test_a_throttled_view_runs_as_often_as_all_rules_admit(served: str, configure: Any) -> None:
+    limiter = configure(**OTP)
+    statuses = attack(served + "/api/throttled", [{"account": "ann"}] * 40)
+    assert (statuses.count(200), statuses.count(429)) == (5, 35)
+    assert len(ran) == 5
+    # All or nothing: what the account denied, the address has not spent.
+    assert limiter.peek(presets.otp_ip.ip_key("127.0.0.1")).remaining == 5
+
+
+def test_a_throttled_view_tells_the_wait(served: str, configure: Any) -> None:
+    configure(**OTP)
+    for _ in range(5):
+        post_json(served + "/api/throttled", account="ann")
+    denied = post_json(served + "/api/throttled", account="ann")
+    assert (denied.status_code, denied.headers["Retry-After"]) == (429, "120")
+
+
+@pytest.mark.parametrize("account", [None, "", 5, ["ann"]])
+def test_what_is_no_key_is_answered_with_400(served: str, configure: Any, account: Any) -> None:
+    limiter = configure(**OTP)
+    assert post_json(served + "/api/throttled", account=account).status_code == 400
+    assert len(limiter) == 0
+
+
+def test_a_view_that_crashes_gives_back(served: str, configure: Any) -> None:
+    limiter = configure(**OTP)
+    assert post_json(served + "/api/throttled", account="ann", do="crash").status_code == 500
+    assert limiter.peek(presets.otp_verify.key("ann")).remaining == 5
+
+
+def test_a_closed_limiter_without_its_store_is_answered_with_503(served: str, configure: Any, server: Server) -> None:
+    configure(**OTP, redis=server.url, on_error="closed")
+    server.kill()
+    answer = post_json(served + "/api/throttled", account="ann")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert ran == []
+
+
+def basic(url: str, password: str) -> int:
+    CLIENT.cookies.clear()
+    token = b64encode(f"ann:{password}".encode()).decode()
+    return CLIENT.get(f"{url}/api/basic", headers={"Authorization": f"Basic {token}"}).status_code
+
+
+def test_basic_authentication_costs_only_what_is_wrong(served: str, limiter: Limiter) -> None:
+    assert [basic(served, PASSWORD) for _ in range(60)] == [200] * 60
+    assert [basic(served, "guess") for _ in range(6)] == [401] * 5 + [429]
+    assert len(SEEN) == 65
+    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 45
+
+
+def test_rules_of_the_throttle_are_none_of_the_log_in() -> None:
+    assert [rule.name for rule in conf.read(OTP).login] == ["login-ip", "login-account-ip", "login-account"]
+    assert [rule.name for rule in conf.read({"rules": RULES}).login] == list(RULES)

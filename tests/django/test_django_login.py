@@ -1,0 +1,301 @@
+"""Log-ins over real HTTP: what is verified, what a stranger gets to see, and what a right password settles."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from django import VERSION
+from django.test import override_settings
+
+from backends import ASKED, SEEN, CountingHasher
+from doorkeep import Limiter, ManualClock, network
+from doorkeep.django import conf
+from fixtures import PASSWORD, RULES
+from web import CLIENT, attack, post_form, post_json
+
+ADDRESS = "127.0.0.1"
+
+
+def left(account: str = "ann") -> int:
+    """How many more guesses the account has from here."""
+    configuration = conf.current()
+    return configuration.limiter.peek(configuration.rule("login-account-ip").key(account, network(ADDRESS))).remaining
+
+
+@pytest.mark.parametrize("path", ["/api/login", "/api/check", "/api/alogin"])
+def test_500_parallel_guesses_verify_five_passwords(served: str, limiter: Limiter, path: str) -> None:
+    CountingHasher.delay = 0.05
+    statuses = attack(served + path, [{"username": "ann", "password": f"guess {n}"} for n in range(500)])
+    assert len(SEEN) == 5
+    assert (statuses.count(401), statuses.count(429)) == (5, 495)
+
+
+def test_500_parallel_guesses_in_a_form_verify_five_passwords(served: str, limiter: Limiter) -> None:
+    CountingHasher.delay = 0.05
+    guesses = [{"username": "ann", "password": f"guess {n}"} for n in range(500)]
+    statuses = attack(served + "/form/", guesses, as_form=True)
+    assert len(SEEN) == 5
+    assert (statuses.count(200), statuses.count(429)) == (5, 495)
+
+
+def test_a_denied_guess_is_answered_with_the_wait_and_admitted_after_it(
+    served: str, limiter: Limiter, doorkeep_clock: ManualClock
+) -> None:
+    for _ in range(5):
+        assert post_json(served + "/api/login", username="ann", password="guess").status_code == 401
+    denied = post_json(served + "/api/login", username="ann", password=PASSWORD)
+    assert (denied.status_code, denied.headers["Retry-After"]) == (429, "900")
+    assert denied.json() == {"detail": "Too many attempts"}
+    doorkeep_clock.advance(899)
+    assert post_json(served + "/api/login", username="ann", password=PASSWORD).headers["Retry-After"] == "1"
+    doorkeep_clock.advance(1)
+    assert post_json(served + "/api/login", username="ann", password=PASSWORD).status_code == 200
+
+
+def log_in_to_the_admin(url: str, username: str, password: str, **headers: str) -> httpx.Response:
+    CLIENT.cookies.clear()
+    page = CLIENT.get(f"{url}/admin/login/")
+    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
+    assert found is not None
+    form = {"username": username, "password": password, "csrfmiddlewaretoken": found[1], "next": "/admin/"}
+    return CLIENT.post(f"{url}/admin/login/", data=form, headers=headers)
+
+
+def test_the_admin_answers_a_denied_log_in_with_429(served: str, limiter: Limiter) -> None:
+    for _ in range(5):
+        assert log_in_to_the_admin(served, "root", "guess").status_code == 200
+    denied = log_in_to_the_admin(served, "root", PASSWORD)
+    assert (denied.status_code, denied.headers["Retry-After"]) == (429, "900")
+    assert "Try again in 900 seconds." in denied.text
+    assert len(SEEN) == 5
+
+
+def test_the_admin_lets_in_who_knows_the_password(served: str, limiter: Limiter) -> None:
+    assert log_in_to_the_admin(served, "root", "guess").status_code == 200
+    assert log_in_to_the_admin(served, "root", PASSWORD).status_code == 302
+    assert left("root") == 5
+
+
+def comparable(answer: httpx.Response) -> Any:
+    # The form repeats the name that was typed.
+    text = re.sub(r'value="(ann|nobody)"', "", answer.text)
+    headers = {
+        name: value for name, value in answer.headers.items() if name not in ("date", "set-cookie", "content-length")
+    }
+    return answer.status_code, headers, text
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json"])
+def test_an_account_that_does_not_exist_is_answered_like_one_that_does(
+    served: str, limiter: Limiter, accept: str
+) -> None:
+    answers = {
+        name: [
+            comparable(post_form(served + "/form/", {"Accept": accept}, username=name, password="guess"))
+            for _ in range(10)
+        ]
+        for name in ("ann", "nobody")
+    }
+    assert answers["ann"] == answers["nobody"]
+    assert [status for status, _, _ in answers["ann"]] == [200] * 5 + [429] * 5
+
+
+def test_a_denied_guess_looks_nothing_up(served: str, limiter: Limiter) -> None:
+    for _ in range(6):
+        post_json(served + "/api/login", username="ann", password="guess")
+    SEEN.clear()
+    ASKED.clear()
+    assert post_json(served + "/api/login", username="ann", password="guess").status_code == 429
+    assert (SEEN, ASKED) == ([], [])
+
+
+def test_own_successes_do_not_refill_the_budget_of_the_address(served: str, configure: Any) -> None:
+    rules = {**RULES, "login-ip": {"threshold": 5, "lockout_window": "5m", "by": ["address"]}}
+    configure(rules=rules)
+    guesses = ["f", "f", PASSWORD, "f", "f", PASSWORD, "f", "f"]
+    statuses = [
+        post_json(served + "/api/login", username="ann" if guess == PASSWORD else "bob", password=guess).status_code
+        for guess in guesses
+    ]
+    assert statuses == [401, 401, 200, 401, 401, 200, 401, 429]
+
+
+def test_a_right_password_forgives_the_strikes_and_costs_nothing(served: str, limiter: Limiter) -> None:
+    for _ in range(4):
+        post_json(served + "/api/check", username="ann", password="guess")
+    assert left() == 1
+    assert post_json(served + "/api/check", username="ann", password=PASSWORD).status_code == 200
+    assert left() == 5
+    configuration = conf.current()
+    assert limiter.peek(configuration.rule("login-ip").ip_key(ADDRESS)).remaining == 1000 - 4
+    assert limiter.peek(configuration.rule("login-account").key("ann")).remaining == 50 - 4
+
+
+def test_twenty_right_passwords_at_once_leave_nothing_behind(served: str, limiter: Limiter) -> None:
+    CountingHasher.delay = 0.05
+    statuses = attack(served + "/api/check", [{"username": "ann", "password": PASSWORD}] * 20)
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= 5
+    assert left() == 5
+
+
+def test_the_spelling_of_an_account_is_one_budget(served: str, limiter: Limiter) -> None:
+    spellings = ["ann", " ANN ", "Ann", "\uff41nn", "aNN"]
+    for name in spellings:
+        assert post_json(served + "/api/login", username=name, password="guess").status_code == 401
+    assert post_json(served + "/api/login", username="ann", password="guess").status_code == 429
+
+
+def test_an_attacker_from_one_address_does_not_lock_the_owner_out(served: str, configure: Any) -> None:
+    configure(trusted_proxies=["127.0.0.0/8"])
+    for _ in range(50):
+        post_json(served + "/api/login", {"X-Forwarded-For": "203.0.113.9"}, username="bob", password="guess")
+    own = post_json(served + "/api/login", {"X-Forwarded-For": "198.51.100.7"}, username="bob", password=PASSWORD)
+    assert own.status_code == 200
+
+
+def test_a_forged_address_is_believed_of_no_stranger(served: str, limiter: Limiter) -> None:
+    statuses = [
+        post_json(
+            served + "/api/login", {"X-Forwarded-For": f"203.0.113.{n}"}, username="ann", password="x"
+        ).status_code
+        for n in range(6)
+    ]
+    assert statuses == [401] * 5 + [429]
+
+
+@pytest.mark.parametrize("username", ["", " ", None, 5, ["ann"], {"a": 1}])
+def test_what_is_no_account_is_answered_with_400(served: str, limiter: Limiter, username: Any) -> None:
+    assert post_json(served + "/api/login", username=username, password="guess").status_code == 400
+    assert SEEN == []
+    assert len(limiter) == 0
+
+
+@pytest.mark.parametrize("username", ["__proto__", "a" * 1_000_000, "\ud800", "%s", "'; --"])
+def test_an_odd_name_has_a_budget_of_its_own(served: str, limiter: Limiter, username: str) -> None:
+    statuses = [post_json(served + "/api/login", username=username, password="x").status_code for _ in range(6)]
+    assert statuses in ([401] * 5 + [429], [400] * 6)
+    assert left() == 5
+
+
+def test_strikes_stay_when_the_view_crashes_and_its_transaction_is_rolled_back(served: str, limiter: Limiter) -> None:
+    for n in range(5):
+        assert post_json(served + "/api/crash", username="ann", password="guess").status_code == 500
+        assert left() == 4 - n
+    assert post_json(served + "/api/crash", username="ann", password="guess").status_code == 429
+
+
+def test_a_crash_while_a_password_is_looked_at_is_given_back(served: str, limiter: Limiter) -> None:
+    for _ in range(7):
+        assert post_json(served + "/api/login", username="ann", password="crash").status_code == 500
+    assert left() == 5
+    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 50
+
+
+def test_a_backend_that_forbids_is_a_wrong_guess(served: str, limiter: Limiter) -> None:
+    assert post_json(served + "/api/login", username="ann", password="forbidden").status_code == 401
+    assert left() == 4
+
+
+def test_two_guesses_in_one_request_are_two(served: str, limiter: Limiter) -> None:
+    assert post_json(served + "/api/twice", username="ann", password="guess").status_code == 200
+    assert left() == 3
+
+
+def test_a_backend_that_authenticates_in_turn_is_the_same_guess(served: str, limiter: Limiter) -> None:
+    assert post_json(served + "/api/login", username="ann", password="guess").status_code == 401
+    assert post_json(served + "/api/login", username="ann", password="nested").status_code == 200
+    assert left() == 5
+    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 49
+
+
+@pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
+def test_the_session_names_the_backend_that_knew_the_user(served: str, limiter: Limiter, path: str) -> None:
+    CLIENT.cookies.clear()
+    CLIENT.post(served + path, json={"username": "ann", "password": PASSWORD})
+    assert CLIENT.get(f"{served}/who").json() == {"user": "ann", "backend": "backends.Watched"}
+
+
+def test_credentials_under_another_name_are_the_account(served: str, configure: Any) -> None:
+    configure(account="email")
+    backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.Watched", "backends.ByEmail"]
+    with override_settings(AUTHENTICATION_BACKENDS=backends):
+        url = served + ("/api/login" if VERSION < (5, 2) else "/api/check")
+        assert post_json(url, email="Ann@Example.com", password="guess").status_code == 401
+        assert left("ann@example.com") == 4
+        assert post_json(url, email="ann@example.com", password=PASSWORD).status_code == 200
+        assert left("ann@example.com") == 5
+
+
+def test_a_token_is_no_guess(served: str, limiter: Limiter) -> None:
+    backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.ByToken"]
+    with override_settings(AUTHENTICATION_BACKENDS=backends):
+        for _ in range(10):
+            assert post_json(served + "/api/check", token="nobody").status_code == 401
+    assert len(limiter) == 0
+
+
+def test_paths_count_addresses_before_the_view(served: str, configure: Any) -> None:
+    rules = {**RULES, "open-ip": {"rates": "2/1h", "by": ["address"]}}
+    configure(rules=rules, login=list(RULES), paths={"POST /open/": ["open-ip"]})
+    statuses = [post_form(served + "/open/").status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    assert CLIENT.get(served + "/open/").status_code == 200
+
+
+def test_a_path_and_a_log_in_count_the_address_once(served: str, configure: Any) -> None:
+    limiter = configure(paths={"/api/login": ["login-ip"]})
+    post_json(served + "/api/login", username="ann", password="guess")
+    assert limiter.peek(conf.current().rule("login-ip").ip_key(ADDRESS)).remaining == 999
+
+
+def test_a_crash_is_given_back_by_path_and_an_answer_of_500_is_not(served: str, configure: Any) -> None:
+    rules = {**RULES, "open-ip": {"rates": "3/1h", "by": ["address"]}}
+    limiter = configure(rules=rules, login=list(RULES), paths={"/open/": ["open-ip"]})
+    key = conf.current().rule("open-ip").ip_key(ADDRESS)
+    assert post_form(served + "/open/", do="crash").status_code == 500
+    assert limiter.peek(key).remaining == 3
+    assert post_form(served + "/open/", do="error").status_code == 500
+    assert limiter.peek(key).remaining == 2
+    assert post_form(served + "/open/", do="missing").status_code == 404
+    assert limiter.peek(key).remaining == 1
+
+
+def test_fields_of_the_limits_are_told_when_asked_for(served: str, configure: Any) -> None:
+    configure()
+    assert "RateLimit" not in post_json(served + "/api/login", username="ann", password="guess").headers
+    configure(rate_limit=True)
+    answer = post_json(served + "/api/login", username="ann", password="guess")
+    assert "login-account-ip" in answer.headers["RateLimit-Policy"]
+    assert "127.0.0.1" not in str(answer.headers)
+
+
+def test_the_wait_of_an_account_is_rounded_up_when_asked_for(
+    served: str, configure: Any, doorkeep_clock: ManualClock
+) -> None:
+    configure(round_up="10m")
+    for _ in range(5):
+        post_json(served + "/api/login", username="ann", password="guess")
+    assert post_json(served + "/api/login", username="ann", password="guess").headers["Retry-After"] == "1200"
+    doorkeep_clock.advance(301)
+    assert post_json(served + "/api/login", username="ann", password="guess").headers["Retry-After"] == "600"
+
+
+def test_a_header_of_megabytes_is_no_crash(asgi: str, configure: Any) -> None:
+    configure(trusted_proxies=["127.0.0.0/8"])
+    # As long as the server lets through.
+    answer = post_json(asgi + "/api/login", {"X-Forwarded-For": "junk," * 10_000}, username="ann", password="guess")
+    assert answer.status_code == 401
+    assert (
+        post_json(asgi + "/api/login", {"Forwarded": "for=" * 9_000}, username="ann", password="x").status_code == 401
+    )
+
+
+def test_a_wrong_content_type_is_no_crash(served: str, limiter: Limiter) -> None:
+    answer = CLIENT.post(f"{served}/form/", content=b"\x00\xff", headers={"Content-Type": "nonsense"})
+    assert answer.status_code == 200
+    answer = CLIENT.post(f"{served}/form/", content=b"x", headers={"Content-Type": "multipart/form-data"})
+    assert answer.status_code < 500

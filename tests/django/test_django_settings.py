@@ -1,0 +1,166 @@
+"""The setting, the checks of ``manage.py check``, and the command."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth import authenticate
+from django.core.management import CommandError, call_command
+from django.test import RequestFactory, override_settings
+
+from doorkeep import ConfigError, Limiter, Rule
+from doorkeep.django import checks, conf
+from fixtures import RULES
+from support.servers import Server
+
+BACKEND = "doorkeep.django.backends.DoorkeepBackend"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (5, "DOORKEEP must be a mapping, DOORKEEP=`int`"),
+        ({"rulez": []}, "unknown name in DOORKEEP, name=`rulez`"),
+        ({"rules": "login_ip"}, "rules must be a list or a mapping, rules=`str`"),
+        ({"rules": ["login_ipp"]}, "rules must be rules or names of presets, rule=`login_ipp`"),
+        ({"rules": ["login_ip", "login_ip"]}, "rules must have names of their own, rule=`login-ip`"),
+        ({"rules": {"login-ip": {"rates": "0/1m", "by": ["address"]}}}, "from 1 to 67108864, rate=`0/1m`"),
+        ({"rules": {"login-ip": "20/1m"}}, "a login rule must say what it is keyed by, rule=`login-ip`"),
+        ({"rules": ["otp_send"]}, "a login rule must be keyed by account or address, rule=`otp-send`, by=`email`"),
+        ({"login": ["other"]}, "login must be among the rules of DOORKEEP, rule=`other`"),
+        ({"forgive": ["other"]}, "forgive must be among the rules of DOORKEEP, rule=`other`"),
+        ({"account": "no.such.thing"}, "account cannot be imported, path=`no.such.thing`"),
+        ({"count_on": ["builtins.int"]}, "count_on must be exception classes"),
+        ({"paths": {"open/": ["login_ip"]}}, "paths must be `/prefix` or `METHOD /prefix`, path=`open/`"),
+        ({"paths": {"/open/": ["login_account"]}}, "rules of paths must be keyed by the address alone"),
+        ({"throttles": {"otp": ["otp_ip"]}}, "throttles must be among the rules of DOORKEEP, rule=`otp_ip`"),
+        ({"round_up": "1.5s"}, "round"),
+        ({"trusted_proxies": ["10.0.0.0/99"]}, "10.0.0.0/99"),
+        ({"on_error": "shut"}, "on_error"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named_by_the_check(setting: Any, message: str) -> None:
+    with override_settings(DOORKEEP=setting):
+        (told,) = checks.check_settings()
+    assert told.id == "doorkeep.E001"
+    assert message in told.msg
+
+
+def test_a_project_without_the_setting_has_the_presets() -> None:
+    with override_settings(DOORKEEP={}):
+        configuration = conf.current()
+        assert list(configuration.rules) == ["login-ip", "login-account-ip", "login-account"]
+        assert configuration.forgive == {"login-account-ip"}
+        assert configuration.give_back == {"login-ip", "login-account"}
+        assert checks.check_settings() == []
+
+
+def test_a_preset_and_a_rule_may_stand_in_one_list() -> None:
+    mine = Rule("login-mine", "7/1h", by=("account",))
+    assert list(conf.read({"rules": ["login_ip", mine]}).rules) == ["login-ip", "login-mine"]
+
+
+def told(**settings: Any) -> list[str]:
+    with override_settings(DOORKEEP={}, **settings):
+        return [str(message.id) for message in checks.check_settings()]
+
+
+def test_the_checks_name_what_stands_in_the_wrong_place() -> None:
+    ours, session = (
+        "doorkeep.django.middleware.DoorkeepMiddleware",
+        "django.contrib.sessions.middleware.SessionMiddleware",
+    )
+    assert told() == []
+    assert told(AUTHENTICATION_BACKENDS=["backends.Watched", BACKEND]) == ["doorkeep.E002"]
+    assert told(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
+    assert told(MIDDLEWARE=[session]) == ["doorkeep.W002"]
+    assert told(MIDDLEWARE=[session, ours]) == ["doorkeep.W003"]
+
+
+def test_the_advice_on_rules_is_a_warning() -> None:
+    with override_settings(DOORKEEP={"rules": ["login_account_ip"]}):
+        assert {message.id for message in checks.check_settings()} == {"doorkeep.W004"}
+
+
+def test_only_a_deployment_is_warned_of_memory_that_is_not_shared() -> None:
+    with override_settings(DOORKEEP={}):
+        assert [message.id for message in checks.check_deployment()] == ["doorkeep.W005"]
+    with override_settings(DOORKEEP={"redis": "redis://127.0.0.1:1/0"}):
+        assert checks.check_deployment() == []
+
+
+def test_django_asks_the_checks() -> None:
+    with override_settings(DOORKEEP={"rulez": 1}), pytest.raises(Exception, match=r"doorkeep\.E001"):
+        call_command("check")
+
+
+def test_there_is_nothing_to_migrate() -> None:
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+    assert apps.get_model("doorkeep", "Lockout")._meta.managed is False
+
+
+def run(*words: str) -> str:
+    out = io.StringIO()
+    call_command("doorkeep", *words, stdout=out, no_color=True)
+    return out.getvalue()
+
+
+def test_the_command_shows_rules_and_says_what_it_cannot_see(limiter: Limiter) -> None:
+    shown = run("status")
+    assert "login-account-ip                 5 strikes, then locked for 0:15:00" in shown
+    assert "store: none; state is in the memory of each worker" in shown
+    with pytest.raises(CommandError, match="state is in the memory of each worker"):
+        run("reset", "login_account", "ann")
+
+
+def test_the_command_unlocks_in_the_store(configure: Any, server: Server) -> None:
+    configure(redis=server.url, prefix="command", rules=RULES)
+    request = RequestFactory().post("/")
+    for _ in range(5):
+        authenticate(request, username="ann", password="guess")
+    key = conf.current().rule("login-account-ip").key("ann", "127.0.0.1")
+    assert not conf.current().limiter.peek(key)
+    assert f"store: 127.0.0.1:{server.port} answers" in run("status")
+    shown = run("reset", "login_account_ip", " ANN ", "127.0.0.1")
+    assert shown.startswith("forgotten, rule=`login-account-ip`")
+    assert "ann" not in shown.lower()
+    assert conf.current().limiter.peek(key).remaining == 5
+    server.kill()
+    with pytest.raises(CommandError, match="the store was not reached"):
+        run("reset", "login_account_ip", "ann", "127.0.0.1")
+    with pytest.raises(CommandError, match="on_error decides"):
+        run("status")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["other", "ann"], "a rule must be among the rules of DOORKEEP, rule=`other`"),
+        (["login_account_ip", "ann"], "is keyed by account, address: give as many values"),
+        (["login_ip", "nowhere"], "address"),
+    ],
+)
+def test_the_command_refuses_what_names_no_key(limiter: Limiter, words: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run("reset", *words)
+
+
+def test_the_command_judges_the_settings() -> None:
+    with override_settings(DOORKEEP={"redis": "redis://127.0.0.1:1/0"}):
+        assert run("check") == "nothing to remark\n"
+    with override_settings(DOORKEEP={"rules": ["login_account_ip"]}):
+        assert "doorkeep.W004" in run("check")
+    with override_settings(DOORKEEP={"rulez": 1}):
+        with pytest.raises(CommandError, match="the settings are not acceptable"):
+            run("check")
+        with pytest.raises(CommandError, match="unknown name in DOORKEEP"):
+            run("status")
+
+
+def test_a_rule_is_found_by_either_name(limiter: Limiter) -> None:
+    assert conf.current().rule("login_ip") is conf.current().rule("login-ip")
+    with pytest.raises(ConfigError, match="rule=`nothing`"):
+        conf.current().rule("nothing")

@@ -1,0 +1,175 @@
+"""Views that log in, in every manner, and views that are guarded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django import VERSION
+from django.contrib import admin, auth
+from django.contrib.auth.forms import AuthenticationForm
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.views import View
+from rest_framework.authentication import BasicAuthentication
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from doorkeep import presets
+from doorkeep.django import guarded, request_keys
+from doorkeep.drf import DoorkeepThrottle
+
+ran: list[str] = []
+
+
+def credentials(request: HttpRequest) -> dict[str, Any]:
+    return dict(json.loads(request.body))
+
+
+def login(request: HttpRequest) -> HttpResponse:
+    user = auth.authenticate(request, **credentials(request))
+    if user is None:
+        return JsonResponse({"error": "wrong"}, status=401)
+    auth.login(request, user)
+    return JsonResponse({"ok": True})
+
+
+def form(request: HttpRequest) -> HttpResponse:
+    """Shows a wrong password as Django's own view does, without its token."""
+    given = AuthenticationForm(request, data=request.POST)
+    if given.is_valid():
+        auth.login(request, given.get_user())
+        return HttpResponseRedirect("/who")
+    return HttpResponse(given.as_p())
+
+
+def check(request: HttpRequest) -> HttpResponse:
+    """Authenticates without logging in, as an API does."""
+    user = auth.authenticate(request, **credentials(request))
+    return JsonResponse({"ok": user is not None}, status=200 if user is not None else 401)
+
+
+@transaction.non_atomic_requests
+async def alogin(request: HttpRequest) -> HttpResponse:
+    authenticate = auth.aauthenticate if VERSION >= (5, 0) else sync_to_async(auth.authenticate)
+    user = await authenticate(request, **credentials(request))
+    if user is None:
+        return JsonResponse({"error": "wrong"}, status=401)
+    await (auth.alogin if VERSION >= (5, 0) else sync_to_async(auth.login))(request, user)
+    return JsonResponse({"ok": True})
+
+
+def login_and_crash(request: HttpRequest) -> HttpResponse:
+    auth.authenticate(request, **credentials(request))
+    raise ZeroDivisionError
+
+
+def login_twice(request: HttpRequest) -> HttpResponse:
+    for _ in range(2):
+        auth.authenticate(request, **credentials(request))
+    return HttpResponse()
+
+
+def who(request: HttpRequest) -> HttpResponse:
+    name = request.user.get_username()
+    return JsonResponse({"user": name, "backend": request.session.get("_auth_user_backend")})
+
+
+def otp_keys(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    return request_keys(request, presets.otp_verify, account=request.POST.get("account"))
+
+
+async def otp_keys_async(request: HttpRequest) -> Any:
+    return otp_keys(request)
+
+
+def outcome(request: HttpRequest) -> HttpResponse:
+    ran.append(request.path)
+    match request.POST.get("do"):
+        case "crash":
+            raise ZeroDivisionError
+        case "missing":
+            raise Http404
+        case "error":
+            return HttpResponse(status=500)
+    return HttpResponse("done")
+
+
+@guarded(keys=otp_keys)
+def verify(request: HttpRequest) -> HttpResponse:
+    if request.POST.get("do") == "right":
+        request.attempt.success(forgive=["otp-verify"])  # type: ignore[attr-defined]
+    return outcome(request)
+
+
+@transaction.non_atomic_requests
+@guarded(keys=otp_keys_async)
+async def averify(request: HttpRequest) -> HttpResponse:
+    if request.POST.get("do") == "right":
+        await request.attempt.success(forgive=["otp-verify"])  # type: ignore[attr-defined]
+    return outcome(request)
+
+
+@method_decorator(guarded(keys=otp_keys), name="dispatch")
+class Verify(View):
+    def post(self, request: HttpRequest) -> HttpResponse:
+        return outcome(request)
+
+
+@method_decorator(guarded(keys=otp_keys), name="dispatch")
+class AsyncVerify(View):
+    async def post(self, request: HttpRequest) -> HttpResponse:
+        return outcome(request)
+
+
+class Basic(APIView):
+    authentication_classes = (BasicAuthentication,)
+    permission_classes = (IsAuthenticated,)
+
+    def get(self, request: Any) -> Response:
+        return Response({"user": request.user.get_username()})
+
+
+class Throttled(APIView):
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = (DoorkeepThrottle,)
+    throttle_scope = "otp"
+
+    def get_throttle_values(self, request: Any) -> dict[str, Any]:
+        return {"account": request.data.get("account")}
+
+    def post(self, request: Any) -> Response:
+        ran.append(request.path)
+        if request.data.get("do") == "crash":
+            raise ZeroDivisionError
+        return Response({"ok": True})
+
+
+def open_to_all(view: Any) -> Any:
+    # An attacker has a token of the form; here it would only stand in the way.
+    view.csrf_exempt = True
+    return view
+
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("form/", open_to_all(form)),
+    path("api/login", open_to_all(login)),
+    path("api/check", open_to_all(check)),
+    path("api/alogin", open_to_all(alogin)),
+    path("api/crash", open_to_all(login_and_crash)),
+    path("api/twice", open_to_all(login_twice)),
+    path("api/basic", Basic.as_view()),
+    path("api/throttled", Throttled.as_view()),
+    path("who", who),
+    path("open/", open_to_all(outcome)),
+    path("verify", open_to_all(verify)),
+    path("averify", open_to_all(averify)),
+    path("class", open_to_all(Verify.as_view())),
+    path("aclass", open_to_all(transaction.non_atomic_requests(AsyncVerify.as_view()))),
+]

@@ -1,0 +1,46 @@
+"""HTTP as an attacker speaks it: many requests at once, and requests whose bytes are compared."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+
+# One for all: making a client reads certificates, which takes longer than a test.
+CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+
+
+def post_json(url: str, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
+    CLIENT.cookies.clear()
+    # Escapes everything, so that also half a surrogate can be sent.
+    return CLIENT.post(url, content=json.dumps(body), headers={"Content-Type": "application/json", **(headers or {})})
+
+
+def post_form(url: str, headers: dict[str, str] | None = None, **fields: str) -> httpx.Response:
+    CLIENT.cookies.clear()
+    return CLIENT.post(url, data=fields, headers=headers)
+
+
+def attack(url: str, bodies: Iterable[dict[str, Any]], *, as_form: bool = False) -> list[int]:
+    """Send all bodies at once, and give the statuses."""
+
+    async def send_all() -> list[int]:
+        return await asyncio.gather(*[_send(url, body, as_form) for body in bodies])
+
+    return asyncio.run(send_all())
+
+
+async def _send(url: str, body: dict[str, Any], as_form: bool) -> int:
+    place = urlsplit(url)
+    kind = "application/x-www-form-urlencoded" if as_form else "application/json"
+    content = urlencode(body) if as_form else json.dumps(body)
+    head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode())
+    answer = await reader.read()
+    writer.close()
+    return int(answer.split(b" ")[1])
