@@ -12,6 +12,8 @@ from __future__ import annotations
 # Type checkers know this name; importing typing for it would take longer than the rest of the package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from doorkeep._native import Decision
 
 __all__ = [
@@ -52,6 +54,8 @@ class AttemptDenied(DoorkeepError, PermissionError):
     """
 
     decision: Decision
+    # What the guard that denied sends with the answer; None when no guard was asked.
+    _headers: Mapping[str, str] | None = None
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision)

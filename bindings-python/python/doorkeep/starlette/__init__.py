@@ -1,0 +1,35 @@
+"""Attempt limits for Starlette, and what of them FastAPI uses.
+
+::
+
+    limiter = aio.Limiter()
+    client_ip = ClientIp(trusted_proxies=["10.0.0.0/8"])
+
+    async def login(request: Request) -> Response:
+        form = await request.json()
+        keys = keys_for(rules, address=client_address(client_ip)(request), account=canonical_email(form["email"]))
+        async with attempt_for(request, limiter, *keys) as attempt:
+            if not await verify(form):
+                raise HTTPException(401)
+            await attempt.success(forgive=[presets.login_account_ip])
+        return Response()
+
+    app = Starlette(
+        routes=[Route("/login", login, methods=["POST"])],
+        middleware=[Middleware(AddressLimit, limiter=limiter, rules=[presets.login_ip], client_ip=client_ip)],
+        lifespan=lifespan(limiter),
+    )
+    install(app)
+
+`attempts` counts a request, `middleware` counts it by its address before it is routed, `answers` says what a denied
+one gets, `opening` closes stores when the application ends.
+
+Does no arithmetic, reads no clock and opens no connection. Invariant: a denial's bytes depend on the decision alone.
+"""
+
+from doorkeep.starlette.answers import install
+from doorkeep.starlette.attempts import attempt_for
+from doorkeep.starlette.middleware import AddressLimit, client_address
+from doorkeep.starlette.opening import lifespan
+
+__all__ = ["AddressLimit", "attempt_for", "client_address", "install", "lifespan"]

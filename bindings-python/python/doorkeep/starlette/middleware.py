@@ -1,0 +1,134 @@
+"""Counts every request by its client's address, before it is routed.
+
+Reads no body and knows no routes. Invariant: what is no request and no websocket passes through untouched, and an
+admitted one passes through with nothing changed but the attempt in its scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from doorkeep import ClientIp, ConfigError, Rule, StrikeRule, keys_for
+from doorkeep.errors import AttemptDenied, InvalidKeyError
+from doorkeep.starlette.answers import answer, collecting_fields, refuse
+from doorkeep.starlette.attempts import AnyLimiter, count
+
+
+class AddressLimit:
+    """Pure ASGI middleware that counts each request on rules of the client's address, and denies it on the spot.
+
+    ::
+
+        app.add_middleware(AddressLimit, limiter=limiter, rules=[presets.login_ip], client_ip=client_ip)
+
+    It answers a denial itself, with the bytes of the handlers that `install` adds. A websocket is counted when it
+    connects. A request whose client has no usable address, as behind a unix socket, is not counted, which is logged
+    once. Guards of the same limiter share the attempt: an address counted here is not counted again. What was counted
+    here stays counted whatever the application does, also when it fails, so that a request which makes it fail is
+    not free; an endpoint may still give it back by ``attempt.success(give_back=...)``.
+
+    Middleware that is added later stands outside. Let `CORSMiddleware` stand outside this one: it answers preflight
+    requests before they are counted, and lets scripts of other origins read a denial.
+
+    Parameters
+    ----------
+    app
+        The application within.
+    limiter
+        A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`.
+    rules
+        Rules made with ``by=("address",)``.
+    client_ip
+        Who is believed about the client's address; by default the peer alone.
+    cost
+        How much a request spends of each rate.
+    applies
+        Which requests are counted; by default every one.
+    rate_limit
+        Whether ``RateLimit`` and ``RateLimit-Policy`` go with every answer.
+
+    Raises
+    ------
+    ConfigError
+        There is no rule, or one that is not of the address alone.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limiter: AnyLimiter,
+        rules: Iterable[Rule | StrikeRule],
+        client_ip: ClientIp | None = None,
+        cost: int = 1,
+        applies: Callable[[HTTPConnection], bool] = lambda connection: True,
+        rate_limit: bool = False,
+    ) -> None:
+        self.app = app
+        self.limiter = limiter
+        self.rules = tuple(rules)
+        self.address_of = client_address(client_ip or ClientIp())
+        self.cost = cost
+        self.applies = applies
+        self.rate_limit = rate_limit
+        if not self.rules or any(rule.by != ("address",) for rule in self.rules):
+            raise ConfigError(f"rules must be by the address alone, rules=`{', '.join(map(str, self.rules))}`")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count, then go on or deny."""
+        if scope["type"] not in ("http", "websocket") or not self.applies(connection := HTTPConnection(scope)):
+            await self.app(scope, receive, send)
+            return
+        if self.rate_limit and scope["type"] == "http":
+            send = collecting_fields(scope, send)
+        try:
+            await self._count(connection)
+        except AttemptDenied as denied:
+            response = answer(denied)
+            if scope["type"] == "websocket":
+                await refuse(WebSocket(scope, receive, send), response)
+            else:
+                await response(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    async def _count(self, connection: HTTPConnection) -> None:
+        try:
+            keys = keys_for(self.rules, address=self.address_of(connection))
+        except InvalidKeyError:
+            return  # there is no usable address, which `keys_for` has logged
+        held = await count(
+            connection.scope, self.limiter, keys, cost=self.cost, round_up=None, rate_limit=self.rate_limit
+        )
+        held.kept |= {key.rule for key in keys}
+
+
+def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None]:
+    """Make a function that gives the address of a request's client, also for use as a dependency of FastAPI.
+
+    ::
+
+        ClientAddress = Annotated[str | None, Depends(client_address(ClientIp(trusted_proxies=["10.0.0.0/8"])))]
+
+    Let nobody but `ClientIp` look at forwarding headers: run ``uvicorn --no-proxy-headers``.
+
+    Parameters
+    ----------
+    client_ip
+        Who is believed about the client's address.
+
+    Returns
+    -------
+    Callable
+        Given a request or a websocket, the address as text, or None when there is no usable one.
+    """
+
+    def address(connection: HTTPConnection) -> str | None:
+        peer = connection.client
+        return client_ip.resolve(peer.host if peer else None, connection.headers.raw)
+
+    return address
