@@ -120,7 +120,7 @@ class LoginAttacks:
         )
         for _ in range(5):
             with socket.create_connection((target.host, target.port), 10) as connection:
-                connection.sendall(head % len(body) + body)
+                connection.sendall(head.encode() + body)
                 time.sleep(0.2)  # the hash takes a second, so nothing has been answered
         assert httpx.post(f"{url}/login", json=ANN).status_code == 429
 
