@@ -85,7 +85,9 @@ export class Sources {
   add(limiter: Counting, name: string | undefined): void {
     if (typeof limiter?.stats !== 'function') throw new ConfigError('limiter must have stats')
     if (name !== undefined && (typeof name !== 'string' || name === '')) throw new ConfigError('name must not be empty')
-    if (this.#limiters.has(name)) throw new ConfigError('limiters that are exported together must differ in name')
+    if ((this.#limiters.get(name) ?? limiter) !== limiter) {
+      throw new ConfigError('limiters that are exported together must differ in name')
+    }
     this.#limiters.set(name, limiter)
   }
 

@@ -31,7 +31,7 @@ const instrumented = new WeakMap<Meter, Sources>()
  * ```ts
  * instrument(limiter, { meter: provider.getMeter('login') })
  * ```
- * @throws {@link ConfigError} when the meter has a limiter of this name, or one without a name, already.
+ * @throws {@link ConfigError} when the meter has another limiter of this name, or another one without a name.
  */
 export function instrument(limiter: Counting, options?: InstrumentOptions): void {
   const { name, meter = metrics.getMeter('doorkeep') } = known(options, OPTIONS)

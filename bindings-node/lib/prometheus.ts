@@ -34,7 +34,7 @@ const registered = new WeakMap<AnyRegistry, { readonly sources: Sources; readonl
  * register(limiter)
  * app.get('/metrics', async (_req, res) => res.type(client.register.contentType).send(await client.register.metrics()))
  * ```
- * @throws {@link ConfigError} when the registry has a limiter of this name, or one without a name, already.
+ * @throws {@link ConfigError} when the registry has another limiter of this name, or another one without a name.
  */
 export function register(limiter: Counting, options?: RegisterOptions): void {
   const { name, registry = theirs } = known(options, OPTIONS)

@@ -87,6 +87,9 @@ describe('Prometheus', () => {
     assert.ok(samples.includes('doorkeep_denied_total{limiter="search",rule="login-ip",reason="limited"} 1'))
     for (const name of [undefined, 'search']) assert.throws(() => register(busy(), { registry, name }), ConfigError)
     register(busy(), { registry: metrics() })
+    const again = busy()
+    for (let n = 0; n < 2; n += 1) register(again, { registry, name: 'again' })
+    assert.equal((await registry.metrics()).match(/evicted_total\{limiter="again"\}/g).length, 1)
   })
 
   it('takes every limiter, and nothing that does not count', async () => {
