@@ -15,7 +15,7 @@ import {
   UseGuards,
 } from '@nestjs/common'
 import { APP_GUARD } from '@nestjs/core'
-import { ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
+import { ClientIp, ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
 import * as ofExpress from 'doorkeep/express'
 import { addressGuard, attemptOf, CurrentAttempt, DoorkeepModule, Guarded, guard } from 'doorkeep/nestjs'
 import { client, decorate, PLATFORMS, start } from './support/nest.mjs'
@@ -24,7 +24,7 @@ const ip = new Rule('login-ip', '1000/1m', { by: ['address'] })
 const account = new StrikeRule('login-account', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
 const keys = (request) => account.key(request.body.email)
 const ann = { email: 'ann@example.com' }
-const clientIp = { resolve: (peer) => peer }
+const clientIp = new ClientIp()
 
 const limiter = () => new Limiter({ clock: new ManualClock(1000) })
 const left = (one) => one.peekSync(account.key(ann.email)).remaining
