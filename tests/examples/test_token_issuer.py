@@ -1,6 +1,6 @@
 """The token issuers hold their budgets over real HTTP: one in Python, one in Node, and both on one Redis.
 
-Where a count must be exact the bucket refills in an hour, so that nothing comes back while a test runs.
+Where a count must be exact the bucket refills in a day, so that nothing comes back while a test runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def start(request: pytest.FixtureRequest, serve: Callable[..., str]) -> Start:
 
 def run(serve: Callable[..., str], language: str, env: dict[str, str]) -> str:
     command, folder = COMMANDS[language]
-    return serve(command, f"examples/{folder}", {"WINDOW": "1h", **env})
+    return serve(command, f"examples/{folder}", {"WINDOW": "1d", **env})
 
 
 @pytest.fixture
