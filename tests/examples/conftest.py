@@ -6,11 +6,15 @@ import contextlib
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+# For the launcher of servers, which is the Python suite's.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 # What several test files share says as much when it fails as they do.
 pytest.register_assert_rewrite("login_attacks")

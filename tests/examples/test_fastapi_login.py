@@ -11,6 +11,8 @@ import httpx
 import pytest
 from login_attacks import ANN, BILLING, GUESS, LoginAttacks, Serve, at_once, of, raw, statuses
 
+from support.servers import Server
+
 HERE = "tests/examples"
 JSON = {"content-type": "application/json"}
 
@@ -74,8 +76,6 @@ class TestFastapiLogin(LoginAttacks):
             assert described["429"]["headers"]["Retry-After"]["schema"]["type"] == "integer"
 
     def test_several_workers_share_one_budget_in_redis(self, start: Serve) -> None:
-        from support.servers import Server
-
         server = Server()
         try:
             url = start(REDIS_URL=server.url, WEB_CONCURRENCY="2")
