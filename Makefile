@@ -63,6 +63,7 @@ model: .venv/installed ## replay the vectors in the model that stands beside the
 
 python: build/python build/servers ## test the Python package
 	$(with_servers) $(VENV)/python -m pytest -m "not wheel" tests/python
+	$(with_servers) $(VENV)/python -m pytest tests/django
 
 node: build/node build/servers ## test the Node package, its types included
 	$(with_servers) npm test

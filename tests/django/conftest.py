@@ -1,4 +1,4 @@
-"""Sets Django up before anything imports a model. The fixtures are in fixtures.py."""
+"""Sets Django up before anything imports a model. The fixtures are in project.py."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 django.setup()
 
-pytest_plugins = ["doorkeep.testing", "fixtures"]
+pytest_plugins = ["doorkeep.testing", "project"]

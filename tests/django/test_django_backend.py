@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory, override_settings
 from backends import ASKED, SEEN
 from doorkeep import ConfigError, Limiter
 from doorkeep.django import conf, locked_out, signals, store_failed
-from fixtures import PASSWORD, RULES
+from project import PASSWORD, RULES
 from support.servers import Server
 
 

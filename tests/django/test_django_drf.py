@@ -10,7 +10,7 @@ import pytest
 from backends import SEEN
 from doorkeep import Limiter, presets
 from doorkeep.django import conf
-from fixtures import PASSWORD, RULES
+from project import PASSWORD, RULES
 from support.servers import Server
 from urls import ran
 from web import CLIENT, attack, post_json

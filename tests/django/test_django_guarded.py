@@ -12,7 +12,7 @@ from django.test import AsyncRequestFactory, RequestFactory
 from doorkeep import ConfigError, Limiter, presets
 from doorkeep.django import conf, guarded, request_keys
 from doorkeep.django.attempts import counts
-from fixtures import RULES
+from project import RULES
 from support.servers import Server
 from urls import ran
 from web import attack, post_form

@@ -13,7 +13,7 @@ from django.test import override_settings
 from backends import ASKED, SEEN, CountingHasher
 from doorkeep import Limiter, ManualClock, network
 from doorkeep.django import conf
-from fixtures import PASSWORD, RULES
+from project import PASSWORD, RULES
 from web import CLIENT, attack, post_form, post_json
 
 ADDRESS = "127.0.0.1"

@@ -13,7 +13,7 @@ from django.test import RequestFactory, override_settings
 
 from doorkeep import ConfigError, Limiter, Rule
 from doorkeep.django import checks, conf
-from fixtures import RULES
+from project import RULES
 from support.servers import Server
 
 BACKEND = "doorkeep.django.backends.DoorkeepBackend"

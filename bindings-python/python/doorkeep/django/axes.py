@@ -25,6 +25,8 @@ from typing import Any, TypeAlias
 from axes.conf import settings
 from axes.handlers.base import AbstractAxesHandler, AxesBaseHandler
 from axes.helpers import (
+    get_client_ip_address,
+    get_client_user_agent,
     get_client_username,
     get_cool_off,
     get_failure_limit,
@@ -36,6 +38,7 @@ from django.http import HttpRequest
 
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
 from doorkeep.django import conf, signals
+from doorkeep.django.requests import inner
 
 __all__ = ["DoorkeepHandler"]
 
@@ -98,7 +101,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
         """Leave the attempt counted, and count one that nobody asked about before."""
-        if request is None or self.is_whitelisted(request, credentials):
+        if request is None or not self._applies(request, credentials):
             return
         guess = getattr(request, "doorkeep_guess", None)
         if guess is None:
@@ -111,8 +114,10 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         decision = guess.attempt.decision
         if decision.allowed and not decision.engaged:
             return
-        request.axes_locked_out = True  # type: ignore[attr-defined]
-        request.axes_credentials = credentials  # type: ignore[attr-defined]
+        # On Django's request, too, where the middleware looks: another framework may have wrapped it.
+        seen: Any
+        for seen in (request, inner(request)):
+            seen.axes_locked_out, seen.axes_credentials = True, credentials
         if decision.engaged:
             signals.tell_lockout(request, decision)
         user_locked_out.send(
@@ -158,6 +163,11 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         tracked = [key for key in keys if not limiter.peek(key) or limiter.peek(key).reset_after]
         return sum(limiter.reset(key) for key in tracked)
 
+    def _applies(self, request: HttpRequest, credentials: Mapping[str, Any]) -> bool:
+        if not settings.AXES_LOCK_OUT_AT_FAILURE or self.is_whitelisted(request, credentials):
+            return False
+        return bool(not settings.AXES_ONLY_ADMIN_SITE or self.is_admin_request(request))
+
     def _count(self, request: HttpRequest, credentials: Mapping[str, Any]) -> _Guess | None:
         try:
             keys = _keys(request, credentials)
@@ -169,8 +179,8 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
 def _keys(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Key]:
     values = {
         "username": get_client_username(request, credentials),
-        "ip_address": request.axes_ip_address,  # type: ignore[attr-defined]
-        "user_agent": request.axes_user_agent or "<unknown>",  # type: ignore[attr-defined]
+        "ip_address": get_client_ip_address(request),
+        "user_agent": get_client_user_agent(request) or "<unknown>",
     }
     return _keys_of(_rules(request, credentials), values)
 
