@@ -7,10 +7,12 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Attempt } from './attempt.js'
+import { ClientIp } from './client-ip.js'
 import type { Decision } from './decision.js'
 import { ConfigError, InvalidKeyError } from './errors.js'
 import { checkRoundUp, headers, status } from './http.js'
 import type { Keys } from './key.js'
+import { keysFor, warnOfNoAddress } from './keys-for.js'
 import { Limiter } from './limiter.js'
 import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
@@ -39,17 +41,12 @@ export interface GuardOptions<Request> extends CountOptions {
   readonly keys: (request: Request) => Keys | PromiseLike<Keys>
 }
 
-/** Finds out whose request it is. */
-interface Resolver {
-  resolve(peer: string | undefined, headers: IncomingHttpHeaders): string | null
-}
-
 /** What a guard by addresses takes, for all routes below it. */
 export interface AddressOptions extends CountOptions {
   /** Rules that are `by` the address alone. */
   readonly rules: readonly KeyRule[]
-  /** Finds the address of the client. */
-  readonly clientIp: Resolver
+  /** Finds the address of the client; by default the peer, so that no header is believed. */
+  readonly clientIp?: ClientIp | undefined
 }
 
 /** What an address is found in: a request of Node, of Express or of Fastify. */
@@ -118,21 +115,24 @@ export function counting<Request>(
  */
 export function countingAddresses({
   rules,
-  clientIp,
+  clientIp = new ClientIp(),
   ...rest
 }: AddressOptions): (request: Addressed, identity: object) => Promise<Verdict> {
   const list = Array.isArray(rules) ? rules : []
   if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
-  const count = counting<string>({ ...rest, keys: (address) => list.map((rule) => rule.ipKey(address)) })
+  if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
+  const count = counting<string>({ ...rest, keys: (address) => keysFor(list, { address }) })
 
   return async (request, identity) => {
     const address = clientAddress(request, clientIp)
-    return address === null ? GO_ON : count(address, identity)
+    if (address !== null) return count(address, identity)
+    warnOfNoAddress()
+    return GO_ON
   }
 }
 
 /** The address of the client of a request, or null when there is no usable one. */
-export function clientAddress(request: Addressed, clientIp: Resolver): string | null {
+export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
   return clientIp.resolve(request.socket.remoteAddress, request.headers)
 }
 

@@ -38,7 +38,7 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
   const address = values.address ?? undefined
   for (const rule of rules instanceof KeyRule ? [rules] : rules) {
     if (rule.by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${rule.name}\``)
-    if (address === undefined && rule.by.includes(ADDRESS)) warn()
+    if (address === undefined && rule.by.includes(ADDRESS)) warnOfNoAddress()
     else if (address !== undefined && rule.by.length === 1 && rule.by[0] === ADDRESS) keys.push(rule.ipKey(address))
     else keys.push(rule.key(...(rule.by.map((word) => part(rule, word, values)) as [string, ...string[]])))
   }
@@ -57,7 +57,8 @@ function part(rule: KeyRule, word: string, values: KeyValues): string {
   return word === ADDRESS ? network(text, rule.ipv6Prefix) : text
 }
 
-function warn(): void {
+/** Says once that there are requests to which rules on the address do not apply. */
+export function warnOfNoAddress(): void {
   if (hasWarned) return
   hasWarned = true
   const text = 'a request has no address: rules on the address are left out for such requests, the others stand'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ConfigError, Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
-import { guard } from 'doorkeep/express'
+import { addressLimit, guard } from 'doorkeep/express'
 import express4 from 'express4'
 import express5 from 'express5'
 import passport from 'passport'
@@ -38,6 +38,25 @@ for (const [version, express] of [
       app.use((_req, _res, _next) => {})
       const { post } = await serve(test, app)
       for (const path of ['/', '/', '/', '/odd', '/']) assert.equal((await post(path, {})).status, 503)
+    })
+
+    it('rules on addresses count every request of a router, before its body is read and whatever its route', async (test) => {
+      const few = new Rule('few-ip', '3/1m', { by: ['address'] })
+      const app = express()
+      app.get('/outside', (_req, res) => res.sendStatus(204))
+      const router = express.Router()
+      router.use(addressLimit({ limiter: limiter(), rules: [few] }), express.json())
+      router.get('/inside', (_req, res) => res.sendStatus(204))
+      app.use('/account', router)
+      app.use((error, _req, res, _next) => res.sendStatus(error.status))
+      const { origin } = await serve(test, app)
+      const status = async (path, options) => (await fetch(origin + path, options)).status
+      const malformed = { method: 'POST', headers: { 'content-type': 'application/json' }, body: 'no json' }
+      assert.equal(await status('/account/inside', malformed), 400)
+      assert.equal(await status('/account/nowhere'), 404)
+      assert.equal(await status('/account/inside'), 204)
+      assert.equal(await status('/account/inside', malformed), 429)
+      assert.equal(await status('/outside'), 204)
     })
 
     describe('before passport-local', () => {

@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { describe, it } from 'node:test'
-import { ConfigError, Limiter, ManualClock, StrikeRule } from 'doorkeep'
+import { ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
 import byDefault, { doorkeep, guard } from 'doorkeep/fastify'
 import fastify from 'fastify'
 import fastify5_0 from 'fastify5_0'
+import { startServer } from './support/redis.mjs'
+import { openStore } from './support/stores.mjs'
 
 const account = new StrikeRule('login-account', { threshold: 2, lockoutWindow: '15m', by: ['account'] })
 const keys = (request) => account.key(request.body?.email)
@@ -100,6 +102,81 @@ for (const [version, create] of [
       })
       await Promise.all(Array.from({ length: 20 }, (_, n) => login('/login', { email: `user ${n}` })))
       assert.equal(attempts.size, 20)
+    })
+
+    describe('the plugin', () => {
+      const few = new Rule('few-ip', '2/1m', { by: ['address'] })
+      const options = () => ({ limiter: limiter(), rules: [few] })
+      const statuses = async (app, url, times) => {
+        const answers = []
+        for (let n = 0; n < times; n += 1) answers.push((await app.inject(url)).statusCode)
+        return answers
+      }
+
+      it('is for the instance on which it is registered and for all below it, also those that come later', async (test) => {
+        const { app } = open(test)
+        app.register(async (child) => {
+          child.get('/before', async () => 'in')
+          await child.register(doorkeep, options())
+          child.get('/beside', async () => 'in')
+          child.register(async (grandchild) => grandchild.get('/below', async () => 'in'))
+        })
+        app.get('/outside', async () => 'in')
+        assert.deepEqual(await statuses(app, '/outside', 4), [200, 200, 200, 200])
+        assert.deepEqual(await statuses(app, '/beside', 1), [200])
+        assert.deepEqual(await statuses(app, '/below', 2), [200, 429])
+        assert.deepEqual(await statuses(app, '/before', 1), [429])
+      })
+
+      it('at the root counts what has no route, too', async (test) => {
+        const { app } = open(test)
+        await app.register(doorkeep, options())
+        assert.deepEqual(await statuses(app, '/nowhere', 3), [404, 404, 429])
+        assert.match(app.printPlugins(), /doorkeep/)
+      })
+
+      it('may be registered again, with another limiter, on the same instance and below', async (test) => {
+        const { app } = open(test)
+        await app.register(doorkeep, options())
+        await app.register(doorkeep, { limiter: limiter(), rules: [new Rule('one-ip', '1/1h', { by: ['address'] })] })
+        app.register(async (child) => {
+          await child.register(doorkeep, options())
+          child.get('/', async (request) => ({ left: request.attempt.decision.remaining }))
+        })
+        assert.deepEqual((await app.inject('/')).json(), { left: 1 })
+        assert.equal((await app.inject('/')).headers['retry-after'], '3600')
+      })
+
+      it('answers before the body is read', async (test) => {
+        const { app } = open(test)
+        await app.register(doorkeep, options())
+        let parsed = 0
+        app.addContentTypeParser('text/odd', { parseAs: 'string' }, async () => {
+          parsed += 1
+        })
+        app.post('/', async () => 'in')
+        const post = () =>
+          app.inject({ method: 'POST', url: '/', headers: { 'content-type': 'text/odd' }, payload: 'x' })
+        for (const status of [200, 200, 429, 429]) assert.equal((await post()).statusCode, status)
+        assert.equal(parsed, 2)
+      })
+
+      it('leaves the store open when the application closes, since it is not its own', async (test) => {
+        const server = await startServer(test)
+        const { store } = openStore(test, server.url)
+        const shared = new Limiter({ store })
+        const { app } = open(test)
+        await app.register(doorkeep, { limiter: shared, rules: [few] })
+        assert.equal((await app.inject('/')).statusCode, 404)
+        await app.close()
+        assert.deepEqual((await shared.peek(few.ipKey('127.0.0.1'))).degraded, false)
+      })
+
+      it('refuses options that are wrong while the application starts', async (test) => {
+        const { app } = open(test)
+        app.register(doorkeep, { limiter: limiter() })
+        await assert.rejects(app.ready(), ConfigError)
+      })
     })
   })
 }

@@ -1,8 +1,12 @@
 /** What the guards of every framework do alike, in front of real login routes, over HTTP. */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
+import { ClientIp, ConfigError, keysFor, Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
+import { parseList } from 'structured-headers'
 import { frameworks } from './support/frameworks.mjs'
 import { freePort, startServer } from './support/redis.mjs'
 import { openStore } from './support/stores.mjs'
@@ -29,7 +33,7 @@ async function verify({ body, attempt }) {
   return 204
 }
 
-for (const { name, login, attemptOf, takesBackCrashes = false } of frameworks) {
+for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } of frameworks) {
   describe(name, () => {
     it('500 parallel guesses verify 5 passwords', async (test) => {
       const { seen, post } = await login(test, { guards: [{ limiter: limiter(), keys }], handle: verify })
@@ -214,6 +218,147 @@ for (const { name, login, attemptOf, takesBackCrashes = false } of frameworks) {
       assert.equal((await post('/login', guess)).status, 204)
       assert.equal(first.peekSync(ip.ipKey('127.0.0.1')).remaining, 1000)
       assert.equal(second.peekSync(ip.ipKey('127.0.0.1')).remaining, 999)
+    })
+
+    describe('with rules on addresses in front', () => {
+      const few = new Rule('few-ip', '3/1m', { by: ['address'] })
+      const clientIp = new ClientIp({ trustedProxies: ['127.0.0.1'] })
+      const of = (address) => ({ 'x-forwarded-for': address })
+
+      it('every request is counted, and a denial is that of a guard', async (test) => {
+        const { post } = await login(test, { addresses: { limiter: limiter(), rules: [few] }, handle: verify })
+        for (const path of ['/open', '/login', '/open']) assert.notEqual((await post(path, guess)).status, 429)
+        const { status, text, headers } = await post('/open', {})
+        assert.deepEqual([status, text, headers.get('retry-after')], [429, '{"error":"too many attempts"}', '20'])
+      })
+
+      it('a guard goes on with the same attempt: what is counted already is not counted again', async (test) => {
+        const one = limiter()
+        const both = (req) => [few.ipKey(req.ip), account.key(req.body.email, network(req.ip))]
+        const handle = async ({ attempt }) => {
+          await attempt.success({ forgive: [account], giveBack: [few] })
+          return 204
+        }
+        const addresses = { limiter: one, rules: [few, ip] }
+        const { post } = await login(test, { addresses, guards: [{ limiter: one, keys: both }], handle })
+        for (let n = 0; n < 10; n += 1) assert.equal((await post('/login', guess)).status, 204)
+        assert.deepEqual({ ...one.stats().allowed }, { 'few-ip': 10, 'login-ip': 10, 'login-account-ip': 10 })
+        assert.equal(one.peekSync(few.ipKey('127.0.0.1')).remaining, 3)
+      })
+
+      it('the address is that behind the trusted proxies, IPv6 by its network', async (test) => {
+        const { post } = await login(test, {
+          addresses: { limiter: limiter(), rules: [few], clientIp },
+          handle: verify,
+        })
+        const statuses = async (addresses) => {
+          const answers = []
+          for (const address of addresses) answers.push((await post('/open', {}, of(address))).status)
+          return answers
+        }
+        const spoofed = [1, 2, 3, 4].map((n) => `198.51.100.${n}, 203.0.113.9`)
+        assert.deepEqual(await statuses(spoofed), [204, 204, 204, 429])
+        const ipv6 = [1, 2, 3, 4].map((n) => `2001:db8::${n}`)
+        assert.deepEqual(await statuses(ipv6), [204, 204, 204, 429])
+        const malformed = ['garbage', '203.0.113.9, ::::', '', 'unknown']
+        assert.deepEqual(await statuses(malformed), [204, 204, 204, 429])
+        assert.deepEqual(await statuses(['203.0.113.10']), [204])
+      })
+
+      it('without trusted proxies a forged header changes nothing', async (test) => {
+        const { post } = await login(test, { addresses: { limiter: limiter(), rules: [few] }, handle: verify })
+        const statuses = []
+        for (let n = 0; n < 4; n += 1) statuses.push((await post('/open', {}, of(`203.0.113.${n}`))).status)
+        assert.deepEqual(statuses, [204, 204, 204, 429])
+      })
+
+      it('over a Unix socket they are left out, and rules on accounts stand', async (test) => {
+        const folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
+        test.after(() => rm(folder, { recursive: true }))
+        const socketPath = join(folder, 'socket')
+        const one = limiter()
+        const byAccount = new StrikeRule('login-account', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
+        await login(test, {
+          listen: { path: socketPath },
+          addresses: { limiter: one, rules: [few], clientIp },
+          guards: [
+            {
+              limiter: one,
+              keys: (req) =>
+                keysFor([few, byAccount], { address: clientAddress(req, clientIp), account: req.body.email }),
+            },
+          ],
+          handle: async () => 401,
+        })
+        const send = () =>
+          new Promise((resolve, reject) => {
+            const headers = { 'content-type': 'application/json', ...of('203.0.113.9') }
+            const sent = request({ socketPath, path: '/login', method: 'POST', headers }, (response) => {
+              response.resume()
+              response.on('end', () => resolve(response.statusCode))
+            })
+            sent.on('error', reject)
+            sent.end(JSON.stringify(guess))
+          })
+        for (let n = 0; n < 5; n += 1) assert.equal(await send(), 401)
+        assert.equal(await send(), 429)
+        assert.deepEqual({ ...one.stats().allowed }, { 'login-account': 5 })
+      })
+
+      it('other rules than those by the address alone are refused, and so is an unknown option', async (test) => {
+        const one = limiter()
+        for (const addresses of [
+          { limiter: one },
+          { limiter: one, rules: [] },
+          { limiter: one, rules: [account] },
+          { limiter: one, rules: [new Rule('by-nothing', '1/1m')] },
+          { limiter: one, rules: [few, 'login-ip'] },
+          { limiter: {}, rules: [few] },
+          { limiter: one, rules: [few], clientIp: {} },
+          { limiter: one, rules: [few], roundUp: '1500ms' },
+          { limiter: one, rules: [few], trustProxy: true },
+        ]) {
+          await assert.rejects(login(test, { addresses, handle: verify }), ConfigError)
+        }
+      })
+    })
+
+    describe('asked for more or less in its headers', () => {
+      const three = new Rule('three', '3/1m', { by: ['account'] })
+      const byAccount = (req) => three.key(req.body.email)
+
+      it('rounds the wait of a rule on accounts up, and that of a rule on addresses not', async (test) => {
+        const few = new Rule('few-ip', '3/1m', { by: ['address'] })
+        for (const [of, wait] of [
+          [byAccount, '60'],
+          [(req) => few.ipKey(req.ip), '20'],
+        ]) {
+          const guards = [{ limiter: limiter(), keys: of, roundUp: '1m' }]
+          const { post } = await login(test, { guards, handle: async () => 401 })
+          for (let n = 0; n < 3; n += 1) assert.equal((await post('/login', guess)).status, 401)
+          const { status, headers } = await post('/login', guess)
+          assert.deepEqual([status, headers.get('retry-after')], [429, wait])
+        }
+        const guards = [{ limiter: limiter(), keys: byAccount, roundUp: '1500ms' }]
+        await assert.rejects(login(test, { guards, handle: verify }), ConfigError)
+      })
+
+      it('sends the RateLimit fields only when asked, on all answers then', async (test) => {
+        for (const rateLimit of [undefined, false, true]) {
+          const guards = [{ limiter: limiter(), keys: byAccount, rateLimit }]
+          const { post } = await login(test, { guards, handle: async () => 401 })
+          for (const left of [2, 1, 0, 0]) {
+            const { headers } = await post('/login', guess)
+            assert.equal(headers.has('ratelimit'), rateLimit === true)
+            assert.equal(headers.has('ratelimit-policy'), rateLimit === true)
+            if (!rateLimit) continue
+            const [[name, fields]] = parseList(headers.get('ratelimit'))
+            assert.deepEqual([name, fields.get('r')], ['three', left])
+            const [[policy, of]] = parseList(headers.get('ratelimit-policy'))
+            assert.deepEqual([policy, of.get('q'), of.get('w')], ['three', 3, 60])
+          }
+        }
+      })
     })
   })
 }

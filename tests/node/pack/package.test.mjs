@@ -1,7 +1,7 @@
 /** The packed tarball as a stranger gets it: installed into an empty project with no compiler and no registry. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -15,9 +15,9 @@ const tool = (name) => join(root, 'node_modules', '.bin', name)
 const LOGIN = `
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
   const outcomes = Array.from({ length: 7 }, () => strikes.attemptSync('ann'))
-  console.log(JSON.stringify([outcomes, typeof guard]))
+  console.log(JSON.stringify([outcomes, typeof guard, typeof doorkeep]))
 `
-const SAID = '[[1,1,1,1,2,0,0],"function"]\n'
+const SAID = '[[1,1,1,1,2,0,0],"function","function"]\n'
 
 describe('the tarball', () => {
   let folder
@@ -40,12 +40,12 @@ describe('the tarball', () => {
   const installed = (...path) => join(project, 'node_modules', 'doorkeep', ...path)
 
   it('works from require', async () => {
-    const code = `const { AttemptLimiter } = require('doorkeep'); const { guard } = require('doorkeep/express'); ${LOGIN}`
+    const code = `const { AttemptLimiter } = require('doorkeep'); const { guard } = require('doorkeep/express'); const { doorkeep } = require('doorkeep/fastify'); ${LOGIN}`
     assert.equal((await node('login.cjs', code)).stdout, SAID)
   })
 
   it('works from import', async () => {
-    const code = `import { AttemptLimiter } from 'doorkeep'; import { guard } from 'doorkeep/express'; ${LOGIN}`
+    const code = `import { AttemptLimiter } from 'doorkeep'; import { guard } from 'doorkeep/express'; import { doorkeep } from 'doorkeep/fastify'; ${LOGIN}`
     assert.equal((await node('login.mjs', code)).stdout, SAID)
   })
 
@@ -75,6 +75,32 @@ describe('the tarball', () => {
     const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023']
     await run(tool('tsc'), [...flags, 'types.mts', 'types.cts'], { cwd: project })
   })
+
+  for (const version of ['fastify5_0', 'fastify']) {
+    it(`has types that hold for the oldest and the newest Fastify: ${version}`, async () => {
+      const source = `import { Limiter, Rule } from 'doorkeep'
+        import { doorkeep, guard } from 'doorkeep/fastify'
+        import fastify from 'fastify'
+        const [limiter, rule] = [new Limiter(), new Rule('login-ip', '5/1m', { by: ['address'] })]
+        const app = fastify()
+        app.register(doorkeep, { limiter, rules: [rule] })
+        app.post<{ Body: { email: string } }>(
+          '/login',
+          { preHandler: guard({ limiter, keys: (request) => rule.key(request.body.email) }) },
+          async (request) => request.attempt?.success(),
+        )`
+      const link = join(project, 'node_modules', 'fastify')
+      await symlink(join(root, 'node_modules', version), link)
+      try {
+        await writeFile(join(project, 'fastify.mts'), source)
+        const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules', '@types')]
+        const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', ...types]
+        await run(tool('tsc'), [...flags, 'fastify.mts'], { cwd: project })
+      } finally {
+        await rm(link)
+      }
+    })
+  }
 
   it('passes publint, and its types resolve in every mode of this decade', async () => {
     await run(tool('publint'), ['run', tarball, '--strict'])

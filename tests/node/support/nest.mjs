@@ -4,7 +4,7 @@ import { Controller, HttpException, Module, Post, Req, Res, UseGuards, UseInterc
 import { BaseExceptionFilter, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { addressGuard, attemptOf, guard } from 'doorkeep/nestjs'
+import { addressGuard, attemptOf, clientAddress, guard } from 'doorkeep/nestjs'
 
 export const PLATFORMS = [
   { name: 'NestJS on Express', adapter: () => new ExpressAdapter() },
@@ -15,6 +15,7 @@ export const PLATFORMS = [
 export const nest = PLATFORMS.map(({ name, adapter }) => ({
   name,
   attemptOf,
+  clientAddress,
   takesBackCrashes: true,
   login: (test, parts) => login(test, adapter, parts),
 }))
@@ -26,13 +27,13 @@ export function decorate(target, method, decorators, parameters = []) {
   for (const decorator of decorators.toReversed()) decorator(target.prototype, method, descriptor)
 }
 
-/** Starts an application, which ends with the test; answers its origin. */
-export async function start(test, adapter, { controllers, imports = [], providers = [] }) {
+/** Starts an application, which ends with the test; answers its origin, unless it listens on a path. */
+export async function start(test, adapter, { controllers, imports = [], providers = [], path }) {
   class App {}
   Module({ controllers, imports, providers })(App)
   const app = await NestFactory.create(App, adapter(), { logger: false, abortOnError: false })
   app.useGlobalFilters(new Failed(app.getHttpAdapter()))
-  await app.listen(0, '127.0.0.1')
+  await (path ? app.listen(path) : app.listen(0, '127.0.0.1'))
   test.after(() => {
     app.getHttpServer().closeAllConnections()
     return app.close()
@@ -52,7 +53,7 @@ export function client(origin) {
   return { origin, post }
 }
 
-async function login(test, adapter, { addresses, guards = [], between = () => {}, handle }) {
+async function login(test, adapter, { addresses, guards = [], between = () => {}, handle, listen = {} }) {
   const seen = { verified: 0 }
   const pass = {
     canActivate: (context) => {
@@ -75,7 +76,7 @@ async function login(test, adapter, { addresses, guards = [], between = () => {}
   const inOrder = [UseGuards(...made.flatMap((one) => [one, pass])), UseInterceptors(...made)]
   decorate(Login, 'login', [Post('login'), ...inOrder], [Req(), Res()])
   decorate(Login, 'open', [Post('open')], [Req(), Res()])
-  return { seen, ...client(await start(test, adapter, { controllers: [Login] })) }
+  return { seen, ...client(await start(test, adapter, { controllers: [Login], path: listen.path })) }
 }
 
 /** What is no answer is 500 with the message, as in the other frameworks' tests. */

@@ -5,6 +5,7 @@ import {
   AttemptDenied,
   AttemptLimiter,
   type Cancelled,
+  ClientIp,
   type Decision,
   type FixedWindow,
   type Key,
@@ -24,7 +25,7 @@ import {
   StrikeRule,
   TokenBucket,
 } from 'doorkeep'
-import { attemptOf, guard } from 'doorkeep/express'
+import { addressLimit, attemptOf, clientAddress, guard } from 'doorkeep/express'
 import express, { type Request, type RequestHandler } from 'express'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -116,6 +117,12 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
 
 export function routes(limiter: Limiter, rule: Rule): void {
   const app = express()
+  const clientIp = new ClientIp({ trustedProxies: ['10.0.0.0/8'] })
+  app.use(addressLimit({ limiter, rules: [rule], clientIp, roundUp: '1m', rateLimit: true }))
+  express.Router().use(addressLimit({ limiter, rules: [rule] }), (req) => {
+    is<ReturnType<typeof clientAddress>, string | null>(true)
+    clientAddress(req, clientIp)
+  })
   const typed: RequestHandler = guard({ limiter, keys: (req: Request) => rule.ipKey(req.ip ?? '') })
   app.post(
     '/login',
