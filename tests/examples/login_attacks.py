@@ -160,10 +160,13 @@ class LoginAttacks:
 
     def test_a_malformed_address_is_the_proxys_own(self, url: str) -> None:
         odd = ["garbage", "", ",,,", "999.1.1.1", "::::", "1.2.3.4, garbage", "%00", "[::1", "a" * 8000, "unknown"]
-        for n in range(21):
-            body = {"email": f"user-{n}@example.com", "password": "wrong"}
-            answer = httpx.post(f"{url}/login", json=body, headers=of(odd[n % len(odd)]))
-            assert answer.status_code == (401 if n < 20 else 429)
+        answers: Counter[int] = Counter()
+        for n, address in enumerate(odd):
+            bodies = [{"email": f"user-{n}-{m}@example.com", "password": "wrong"} for m in range(3)]
+            answers += statuses(at_once(f"{url}/login", bodies, headers=of(address)))
+        # 20 a minute, one of which comes back every three seconds.
+        assert 20 <= answers[401] <= 25
+        assert answers[401] + answers[429] == 30
         assert httpx.post(f"{url}/login", json=ANN, headers=of("203.0.113.10")).status_code == 200
 
     @pytest.mark.parametrize("path", ["/login", "/forgot-password", "/otp"])
@@ -230,9 +233,13 @@ class LoginAttacks:
         assert all(int(answer.headers["retry-after"]) == 1 for answer in answers if answer.status_code == 429)
 
     def test_an_address_is_counted_before_its_body_is_read(self, url: str) -> None:
-        junk = at_once(f"{url}/login", [{}] * 700, headers=of("203.0.113.5"))
-        assert statuses(junk)[400] >= 600
-        assert statuses(junk)[429] > 0
+        answers: Counter[int] = Counter()
+        # A tenth of a second brings one attempt back, so a slow machine needs more than 601.
+        while not answers[429] and sum(answers.values()) < 5000:
+            answers += statuses(at_once(f"{url}/login", [{}] * 700, headers=of("203.0.113.5")))
+        assert answers[400] >= 600
+        assert answers[400] + answers[429] == sum(answers.values())
+        assert answers[429] > 0
         assert httpx.post(f"{url}/login", json=ANN, headers=of("203.0.113.6")).status_code == 200
 
     def test_a_lockout_ends_when_its_window_does(self, start: Serve) -> None:
