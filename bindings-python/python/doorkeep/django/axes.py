@@ -16,8 +16,7 @@ else is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -33,7 +32,6 @@ from axes.helpers import (
     get_lockout_parameters,
 )
 from axes.signals import user_locked_out
-from django.core.signals import request_finished, request_started
 from django.http import HttpRequest
 
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
@@ -57,16 +55,6 @@ class _Guess:
     is_wrong: bool = False
 
 
-@dataclass
-class _Guesses:
-    """The guesses of the request that this thread or task serves."""
-
-    unsettled: list[_Guess] = field(default_factory=list)
-
-
-_serving: ContextVar[_Guesses | None] = ContextVar("doorkeep_axes_serving", default=None)
-
-
 class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[misc]
     """Reserves in ``is_allowed``, which axes asks before any password is looked at, and settles by Django's signals."""
 
@@ -84,8 +72,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
             return not limiter.peek(*keys)
         request.doorkeep_guess = guess = _Guess(limiter.attempt(*keys), keys)  # type: ignore[attr-defined]
-        if guess.attempt.allowed and (guesses := _serving.get()) is not None:
-            guesses.unsettled.append(guess)
+        _settle_at_the_end(inner(request), guess)
         return not guess.attempt.allowed
 
     def get_failures(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> int:
@@ -215,19 +202,14 @@ def _rule(parameters: tuple[str, ...], limit: int, cool_off: timedelta) -> Strik
     return StrikeRule(name, limit, cool_off, by=[_WORDS[name][0] for name in parameters])
 
 
-def _begin(**_: Any) -> None:
-    _serving.set(_Guesses())
+def _settle_at_the_end(request: HttpRequest, guess: _Guess) -> None:
+    # Django closes each request when its answer is sent, in the server's thread; of the signals none knows its request.
+    close = request.close
 
+    def settle_and_close() -> None:
+        # A log-in that did not fail was right, or crashed: axes counts neither. Nothing is forgiven for want of a sign.
+        if not guess.is_wrong:
+            guess.attempt.cancel()
+        close()
 
-def _end(**_: Any) -> None:
-    # A log-in that did not fail was right, or crashed: axes counts neither. Nothing is forgiven for want of a sign.
-    guesses = _serving.get()
-    if guesses is not None:
-        for guess in guesses.unsettled:
-            if not guess.is_wrong:
-                guess.attempt.cancel()
-        guesses.unsettled.clear()
-
-
-request_started.connect(_begin, dispatch_uid="doorkeep.axes.request_started")
-request_finished.connect(_end, dispatch_uid="doorkeep.axes.request_finished")
+    request.close = settle_and_close  # type: ignore[method-assign]
