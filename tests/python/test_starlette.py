@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 import uvicorn
@@ -345,6 +346,25 @@ def test_what_is_answered_or_reported_below_500_stays_counted(serve: Serve, limi
     assert left(limiter) == (2, 2)
 
 
+@pytest.mark.parametrize(("error", "spent"), [(HTTPException(401), 1), (HTTPException(500), 0), (ValueError(), 0)])
+def test_of_a_group_of_exceptions_one_below_500_is_enough(limiter: Any, error: Exception, spent: int) -> None:
+    async def fail() -> None:
+        raise error
+
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, ANN), anyio.create_task_group() as tasks:
+            tasks.start_soon(fail)
+            try:
+                await anyio.sleep(60)
+            finally:
+                raise KeyError
+        return Response()
+
+    with pytest.raises(Exception, match="unhandled errors in a TaskGroup"):
+        Exchange().run(Starlette(routes=[Route("/", endpoint)]))
+    assert remaining(limiter, ANN) == 3 - spent
+
+
 @pytest.mark.parametrize("how", ["crash", "500", "503"])
 def test_a_failure_gives_back_the_account_but_not_what_middleware_counted(serve: Serve, limiter: Any, how: str) -> None:
     assert CLIENT.get(f"{serve(make_app(limiter))}/login/{how}").status_code >= 500
@@ -429,8 +449,8 @@ def test_a_websocket_is_counted_when_it_connects_and_refused_with_an_answer(serv
     for _ in range(3):
         with connect(url) as websocket, pytest.raises(ConnectionClosed):
             websocket.recv()
-    with pytest.raises(InvalidStatus) as refused:
-        connect(url)
+    with pytest.raises(InvalidStatus) as refused, connect(url):
+        pass
     answer = refused.value.response
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "1200")
     assert answer.body == b'{"detail":"Too many attempts"}'
@@ -441,8 +461,8 @@ def test_a_guarded_websocket_is_refused_before_it_is_accepted_and_closed_after(s
     for _ in range(3):
         with connect(url) as websocket, pytest.raises(ConnectionClosed):
             websocket.recv()
-    with pytest.raises(InvalidStatus) as refused:
-        connect(url)
+    with pytest.raises(InvalidStatus) as refused, connect(url):
+        pass
     assert (refused.value.response.status_code, refused.value.response.headers["retry-after"]) == (429, "900")
     with connect(url + "?late") as websocket, pytest.raises(ConnectionClosed) as closed:
         websocket.recv()
