@@ -102,6 +102,22 @@ describe('the tarball', () => {
     })
   }
 
+  it('has adapters that load beside what they adapt to, from both kinds of module', async () => {
+    const adapted = ['@nestjs', '@opentelemetry', 'express-rate-limit', 'prom-client', 'rxjs']
+    const links = adapted.map((name) => join(project, 'node_modules', name))
+    await Promise.all(links.map((link, index) => symlink(join(root, 'node_modules', adapted[index]), link)))
+    try {
+      const paths = ['express-rate-limit', 'nestjs', 'prometheus', 'opentelemetry']
+      const names = paths.map((path) => `'doorkeep/${path}'`)
+      const required = names.map((name) => `require(${name})`)
+      assert.deepEqual(await node('adapters.cjs', required.join('\n')), { stdout: '', stderr: '' })
+      const imported = names.map((name) => `import ${name}`)
+      assert.deepEqual(await node('adapters.mjs', imported.join('\n')), { stdout: '', stderr: '' })
+    } finally {
+      await Promise.all(links.map((link) => rm(link)))
+    }
+  })
+
   it('passes publint, and its types resolve in every mode of this decade', async () => {
     await run(tool('publint'), ['run', tarball, '--strict'])
     await run(tool('attw'), [tarball, '--no-definitely-typed', '--profile', 'node16', '--format', 'ascii'])
