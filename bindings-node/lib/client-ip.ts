@@ -3,7 +3,6 @@
  *
  * Judges nothing. Invariant: nothing that a client can send throws, and of a long line only the end is handed over.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import { raise, sound } from './failure.js'
 import { type Handle, native } from './native.js'
 import { known } from './options.js'
@@ -20,7 +19,9 @@ export interface ClientIpOptions {
 }
 
 /** Headers of a request: those of `node:http`, of `fetch`, or pairs of names and values. Names in any case. */
-export type RequestHeaders = IncomingHttpHeaders | Iterable<readonly [name: string, value: string]>
+export type RequestHeaders =
+  | { readonly [name: string]: string | readonly string[] | undefined }
+  | Iterable<readonly [name: string, value: string]>
 
 const CLIENT_IP: ReadonlySet<string> = new Set(['trustedProxies', 'header'])
 
