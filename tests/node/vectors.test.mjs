@@ -1,7 +1,8 @@
 /** Every vector, through the public names of the package: blocking, async, and the outcome alone. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { AttemptLimiter, FixedWindow, Limiter, network, Rates, Rule, StrikeRule, TokenBucket } from 'doorkeep'
+import { AttemptLimiter, FixedWindow, http, Limiter, network, Rates, Rule, StrikeRule, TokenBucket } from 'doorkeep'
+import * as answers from './support/answers.mjs'
 import {
   cases,
   duration,
@@ -66,6 +67,9 @@ const functions = {
       max_in: (rates) => described.max_in.map(([span]) => [span, rates.maxIn(milliseconds(span))]),
     }),
   config: (described) => check(described, () => make(described.make), ['make'], {}),
+  http: answers.http,
+  lint: answers.lint,
+  presets: answers.presets,
 }
 
 for (const file of FUNCTION_FILES.filter((file) => present.includes(file))) {
@@ -114,6 +118,8 @@ function make({ kind, ...given }) {
     }
     case 'cost':
       return new Limiter().allowSync(new Rule('any', '5/1m').key('a'), { cost: raw(only(given, ['value']).value) })
+    case 'round_up':
+      return http.checkRoundUp(duration(only(given, ['value']).value))
     case 'n':
       return new TokenBucket().allowNSync('a', raw(only(given, ['value']).value))
     default:

@@ -1,4 +1,7 @@
-"""Replays the vectors of pure functions: keys, networks, rates and refused configurations."""
+"""Replays the vectors of pure functions: keys, networks, rates and refused configurations.
+
+Those of HTTP answers, presets and advice are replayed in `test_answer_vectors.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from doorkeep import (
     Rule,
     StrikeRule,
     TokenBucket,
+    http,
     network,
 )
 from vectors import duration, fields, raw, text
@@ -99,8 +103,10 @@ def make(record: dict[str, Any]) -> Any:
         "strike_rule": StrikeRule,
         "cost": lambda value: Limiter().allow(Rule("login", "5/1m").key("ann"), cost=value),
         "n": lambda value: TokenBucket().allow_n("ann", value),
+        "round_up": lambda value: http.check_round_up(value),
     }
-    arguments = {name: (duration if name in DURATIONS else raw)(value) for name, value in record.items()}
+    durations = (*DURATIONS, "value") if record["kind"] == "round_up" else DURATIONS
+    arguments = {name: (duration if name in durations else raw)(value) for name, value in record.items()}
     if "secret_hex" in arguments:
         arguments["secret"] = bytes.fromhex(arguments.pop("secret_hex"))
     return kinds[arguments.pop("kind")](**arguments)

@@ -29,7 +29,7 @@ TRACES = [
     "token-bucket",
     "windows-capacity",
 ]
-FUNCTIONS = ["config", "keys", "network", "rates"]
+FUNCTIONS = ["config", "http", "keys", "lint", "network", "presets", "rates"]
 # A repeated call after a lost reply is the store's business; hosts have no call for it.
 ELSEWHERE = ["strikes-repeated"]
 

@@ -92,7 +92,7 @@ fn key(rules: &HashMap<String, Rule>, mut fields: Fields) -> Result<Key, Error> 
 }
 
 /// `ip#2` is a second rule object of the name `ip`.
-fn rule(label: &str, mut fields: Fields) -> Rule {
+pub(crate) fn rule(label: &str, mut fields: Fields) -> Rule {
     let name = label.split('#').next().unwrap();
     let mut rule = match fields.take_if_any("rates") {
         Some(rates) => Rule::new(name, rates.as_str().unwrap().parse().unwrap()),

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a test fails by panicking")]
 
+mod answers;
 mod fields;
 mod limiter;
 #[cfg(feature = "redis")]

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use doorkeep::http::RoundUp;
 use doorkeep::input::{self, Unit, Value as Host};
 use doorkeep::{AttemptLimiter, Error, FixedWindow, Limiter, Rates, Rule, Strikes, TokenBucket, network};
 use serde_json::{Value, json};
 
 use crate::fields::{Fields, bytes, failure, files};
 
-pub(crate) const FILES: [&str; 4] = ["keys.json", "network.json", "rates.json", "config.json"];
+/// What has no steps: these files, and those of `answers.rs`.
+pub(crate) const FILES: [&str; 7] =
+    ["keys.json", "network.json", "rates.json", "config.json", "http.json", "presets.json", "lint.json"];
 
-fn check(file: &str, answer_to: impl Fn(&mut Fields) -> Result<Value, Error>) {
+pub(crate) fn check(file: &str, answer_to: impl Fn(&mut Fields) -> Result<Value, Error>) {
     let found = files().into_iter().find(|found| found.name == file).unwrap();
     let mut failures = Vec::new();
     for mut case in found.cases {
@@ -115,6 +118,12 @@ fn construct(make: &mut Fields) -> Result<Value, Error> {
         "rule" | "strike_rule" => return rule(&kind, make),
         "cost" => input::cost(given("value").number()).map(drop),
         "n" => input::tokens(given("value").number()).map(drop),
+        "round_up" => {
+            let value = given("value");
+            value
+                .duration(|value, unit| input::round_up(value, unit).map(|_| Duration::ZERO))
+                .and_then(|duration| if duration.is_zero() { Ok(()) } else { RoundUp::new(duration).map(drop) })
+        }
         kind => panic!("unknown kind {kind}"),
     }?;
     Ok(json!({}))

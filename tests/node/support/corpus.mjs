@@ -18,7 +18,7 @@ export const LIMITER_FILES = [
   'token-bucket',
   'windows-capacity',
 ]
-export const FUNCTION_FILES = ['config', 'keys', 'network', 'rates']
+export const FUNCTION_FILES = ['config', 'http', 'keys', 'lint', 'network', 'presets', 'rates']
 /** A repeated call after a lost reply: hosts have no call for it. */
 const NOT_FOR_HOSTS = ['strikes-repeated']
 

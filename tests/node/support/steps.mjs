@@ -203,7 +203,7 @@ async function runStep(operations, run, step, mode) {
   return operation.same(await answer, expect, run, given)
 }
 
-function makeRule(label, described) {
+export function makeRule(label, described) {
   const [name] = label.split('#')
   const { secret_hex, ipv6_prefix, by, ...policy } = described
   const options = { secret: secret_hex && Buffer.from(secret_hex, 'hex'), ipv6Prefix: ipv6_prefix, by }
@@ -212,7 +212,7 @@ function makeRule(label, described) {
   return new StrikeRule(name, { threshold, lockoutWindow: milliseconds(lockout_window_us), ...options })
 }
 
-function makeKeys({ rules }, keys) {
+export function makeKeys({ rules }, keys) {
   return keys.map((key) => {
     const rule = rules.get(key.rule)
     assert.ok(rule, `unknown rule ${key.rule}`)

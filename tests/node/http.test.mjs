@@ -1,0 +1,66 @@
+/** HTTP answers of real limiters, and what is no decision; the rest is in the vectors. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AttemptLimiter, ConfigError, FixedWindow, http, InvalidKeyError, Limiter, lint, presets, Rule } from 'doorkeep'
+import { attribute } from './support/answers.mjs'
+import { cases } from './support/corpus.mjs'
+
+const rule = new Rule('login', '1/1m', { by: ['account'] })
+const now = 0
+
+describe('the answer over HTTP', () => {
+  it('takes the decision of every limiter', () => {
+    const limiter = new Limiter()
+    const keys = [rule.key('ann')]
+    assert.equal(http.status(limiter.allowSync(keys, { now })), 200)
+    const denied = limiter.allowSync(keys, { now })
+    assert.deepEqual([http.status(denied), http.headers(denied, { keys })], [429, { 'Retry-After': '60' }])
+    assert.deepEqual(http.headers(denied, { keys: keys[0] }), { 'Retry-After': '60' })
+
+    const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '15m' })
+    strikes.attemptSync('ann', now)
+    assert.deepEqual(http.headers(strikes.decideSync('ann', now)), { 'Retry-After': '900' })
+
+    const window = new FixedWindow({ limit: 1, window: '1500ms' })
+    window.consumeSync('ann', now)
+    assert.deepEqual(http.headers(window.consumeSync('ann', now), { roundUp: '1m' }), { 'Retry-After': '60' })
+  })
+
+  it('is the same for two accounts at the same step', () => {
+    const answers = ['ann', 'bob'].map((account) => {
+      const limiter = new Limiter()
+      const keys = [rule.key(account)]
+      limiter.allowSync(keys, { now })
+      return http.headers(limiter.allowSync(keys, { now: 1 }), { keys, rateLimit: true })
+    })
+    assert.deepEqual(answers[0], answers[1])
+  })
+
+  it('refuses a decision that was not awaited, which is no admission', () => {
+    const promise = new Limiter().allow(rule.key('ann'))
+    for (const odd of [promise, undefined, null, true, {}, { allowed: true }]) {
+      assert.throws(() => http.status(odd), ConfigError)
+      assert.throws(() => http.headers(odd), ConfigError)
+    }
+    return promise
+  })
+
+  it('refuses unknown options, keys that are none and steps that are not whole seconds', () => {
+    const decision = new Limiter().allowSync(rule.key('ann'))
+    assert.throws(() => http.headers(decision, { round_up: 1000 }), /unknown option, option=`round_up`/)
+    assert.throws(() => http.headers(decision, { keys: ['ann'] }), InvalidKeyError)
+    assert.throws(() => http.headers(decision, { roundUp: 1500 }), /whole seconds, at least 1s, value=`1500ms`/)
+    assert.throws(() => http.checkRoundUp(0.5), ConfigError)
+    assert.equal(http.checkRoundUp(undefined), undefined)
+  })
+})
+
+it('every preset is in the vectors', () => {
+  const names = cases('presets').map(({ preset }) => attribute(preset))
+  assert.deepEqual(Object.keys(presets).sort(), names.sort())
+})
+
+it('advice is given on rules only', () => {
+  for (const odd of [['login'], [null], [{}], rule, undefined]) assert.throws(() => lint(odd), ConfigError)
+  assert.deepEqual(lint([]), [])
+})

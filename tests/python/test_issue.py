@@ -1,0 +1,194 @@
+"""Who is limited when tokens are issued, and by which provider."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import doorkeep
+from doorkeep import (
+    ConfigError,
+    InvalidKeyError,
+    IssueGuard,
+    ManualClock,
+    RateLimitExceeded,
+    TokenBucket,
+    aio,
+    key_from_claims,
+)
+
+
+class Provider:
+    """A provider that answers what it was told to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def allow(self, key: str) -> Any:
+        self.asked.append(key)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def reset(self, key: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Later(Provider):
+    """The same, awaitable."""
+
+    async def allow(self, key: str) -> Any:
+        return super().allow(key)
+
+
+def bucket() -> TokenBucket:
+    return TokenBucket(rate=1, window="1m", clock=ManualClock())
+
+
+@pytest.mark.parametrize("shape", [dict, lambda **claims: SimpleNamespace(**claims), collections.OrderedDict])
+def test_the_key_is_the_first_claim_that_is_not_empty(shape: Any) -> None:
+    def own() -> str:
+        return "own"
+
+    assert key_from_claims(shape(sub="ann", user_id="u1", rate_limit_key=own)) == "ann"
+    assert key_from_claims(shape(sub="", user_id="u1", rate_limit_key=own)) == "u1"
+    assert key_from_claims(shape(sub=None, rate_limit_key=own)) == "own"
+    assert key_from_claims(shape(rate_limit_key="no function")) == ""
+
+
+def test_a_mapping_may_have_a_method_for_its_key() -> None:
+    class Claims(dict[str, str]):
+        def rate_limit_key(self) -> str:
+            return self["email"]
+
+    assert key_from_claims(Claims(email="ann@example.com")) == "ann@example.com"
+    assert key_from_claims(Claims(email="ann@example.com", sub="ann")) == "ann"
+
+
+@pytest.mark.parametrize("claims", [{}, None, "ann", 7, [], object(), {"rate_limit_key": lambda: None}])
+def test_the_key_is_empty_when_the_claims_name_nobody(claims: object) -> None:
+    assert key_from_claims(claims) == ""
+
+
+def test_the_key_of_a_whole_number_is_its_digits() -> None:
+    assert key_from_claims({"user_id": 7}) == "7"
+    assert key_from_claims({"user_id": 0}) == "0"
+    assert key_from_claims({"user_id": 2**200 + 1}) == str(2**200 + 1)
+
+
+@pytest.mark.parametrize("odd", [True, False, 1.5, float("nan"), b"ann", [], {}, object()])
+def test_a_claim_of_another_type_is_refused_since_passing_over_it_would_lift_the_limit(odd: object) -> None:
+    with pytest.raises(InvalidKeyError, match="must be text or a whole number, claim=`sub`"):
+        key_from_claims({"sub": odd, "user_id": "u1"})
+
+
+def test_issuing_is_refused_when_the_subject_has_used_up_its_rate_and_only_then() -> None:
+    guard = IssueGuard(bucket())
+    guard.check({"sub": "ann"})
+    with pytest.raises(RateLimitExceeded) as caught:
+        guard.check({"sub": "ann"})
+    assert str(caught.value) == "rate limit exceeded"
+    assert isinstance(caught.value, PermissionError)
+    guard.check({"sub": "bob"})
+
+
+def test_odd_subjects_count_each_for_itself() -> None:
+    guard = IssueGuard(bucket())
+    subjects = ["__proto__", "\0", "\ud800", "\ud801", " ", "x" * 100_000]
+    for subject in subjects:
+        guard.check({"sub": subject})
+    for subject in subjects:
+        with pytest.raises(RateLimitExceeded):
+            guard.check({"sub": subject})
+
+
+def test_claims_that_name_nobody_are_not_limited() -> None:
+    provider = Provider(False)
+    for _ in range(3):
+        IssueGuard(provider).check({"aud": "shop"})
+    assert provider.asked == []
+
+
+def test_an_application_may_bring_its_own_key() -> None:
+    provider = Provider(True)
+    guard = IssueGuard(provider, key=lambda claims: claims.get("tenant"))
+    guard.check({"sub": "ann", "tenant": "acme"})
+    guard.check({"sub": "ann", "tenant": 9})
+    guard.check({"sub": "ann"})
+    assert provider.asked == ["acme", "9"]
+    with pytest.raises(InvalidKeyError, match="claim=`key`"):
+        guard.check({"tenant": True})
+
+
+def test_a_closed_bucket_refuses_to_issue() -> None:
+    closed = TokenBucket()
+    closed.close()
+    with pytest.raises(RateLimitExceeded):
+        IssueGuard(closed).check({"sub": "ann"})
+
+
+def test_what_a_provider_raises_passes_through() -> None:
+    with pytest.raises(ConnectionError):
+        IssueGuard(Provider(ConnectionError())).check({"sub": "ann"})
+    with pytest.raises(ConnectionError):
+        asyncio.run(aio.IssueGuard(Later(ConnectionError())).check({"sub": "ann"}))
+
+
+@pytest.mark.parametrize("odd", [1, 0, "yes", None, {}, object()])
+def test_a_provider_that_says_neither_true_nor_false_issues_nothing(odd: object) -> None:
+    with pytest.raises(ConfigError, match="must answer True or False"):
+        IssueGuard(Provider(odd)).check({"sub": "ann"})
+    with pytest.raises(ConfigError, match="must answer True or False"):
+        asyncio.run(aio.IssueGuard(Later(odd)).check({"sub": "ann"}))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_provider_that_must_be_awaited_issues_nothing_when_it_is_not() -> None:
+    with pytest.raises(ConfigError, match="type=`coroutine`"):
+        IssueGuard(Later(True)).check({"sub": "ann"})  # type: ignore[arg-type]
+
+
+def test_the_awaitable_guard_takes_awaitable_and_plain_providers() -> None:
+    async def issue(provider: Any) -> list[bool]:
+        guard = aio.IssueGuard(provider)
+        answers = await asyncio.gather(*[guard.check({"sub": "ann"}) for _ in range(3)], return_exceptions=True)
+        return [answer is None for answer in answers]
+
+    clock = ManualClock()
+    assert asyncio.run(issue(aio.TokenBucket(1, "1m", clock=clock))) == [True, False, False]
+    assert asyncio.run(issue(TokenBucket(1, "1m", clock=clock))) == [True, False, False]
+
+
+def test_threads_that_issue_at_once_pass_as_often_as_the_rate_says() -> None:
+    guard = IssueGuard(TokenBucket(rate=5, window="1m", clock=ManualClock()))
+    passed: list[int] = []
+
+    def issue() -> None:
+        for _ in range(100):
+            try:
+                guard.check({"sub": "ann"})
+            except RateLimitExceeded:
+                continue
+            passed.append(1)
+
+    threads = [threading.Thread(target=issue) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(passed) == 5
+
+
+def test_a_token_bucket_is_a_provider() -> None:
+    assert isinstance(TokenBucket(), doorkeep.RateLimitProvider)
+    assert isinstance(Provider(True), doorkeep.RateLimitProvider)
+    assert not isinstance(object(), doorkeep.RateLimitProvider)
+    provider: doorkeep.RateLimitProvider = TokenBucket()
+    assert provider.allow("ann") is True
