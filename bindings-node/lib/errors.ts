@@ -65,7 +65,7 @@ export class LimiterUnavailable extends AttemptDenied {
   }
 }
 
-/** For providers that issue something, such as tokens, when a subject has used up its rate: answer 429. No limiter throws it. */
+/** Something may not be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no limiter does. */
 export class RateLimitExceeded extends DoorkeepError {
   readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
 

@@ -3,10 +3,16 @@
 Knows the format of the vectors and nothing of what is decided. Invariant: a field that it does not know is an error.
 """
 
+import json
+import re
+from pathlib import Path
+
+import answers
 import durations
 import keys
 import limiter
 import rates
+from engine import Decision
 from errors import ConfigError, InvalidKeyError
 from fixed_window import FixedWindow
 from single import AttemptLimiter, TokenBucket
@@ -89,6 +95,29 @@ def decision(made):
     }
 
 
+def made_rule(name, fields):
+    secret = fields.take("secret_hex", None)
+    made = limiter.rule(
+        name.partition("#")[0],
+        rates=fields.take("rates", None),
+        threshold=fields.take("threshold", None),
+        lockout_window=fields.take("lockout_window_us", None),
+        ipv6_prefix=fields.take("ipv6_prefix", 64),
+        secret=None if secret is None else bytes.fromhex(secret),
+        by=fields.take("by", ()),
+    )
+    fields.end()
+    return made
+
+
+def made_key(rules, fields):
+    rule = rules[fields.take("rule")]
+    of_address = fields.has("address")
+    made = rule.ip_key(fields.take("address")) if of_address else rule.key(*map(text, fields.take("parts")))
+    fields.end()
+    return made
+
+
 class AttemptLimiterSteps:
     kind = "attempt_limiter"
 
@@ -126,34 +155,11 @@ class LimiterSteps:
 
     def __init__(self, fields):
         self.limiter = limiter.Limiter(fields.take("capacity"))
-        self.rules = {name: self.rule(name, Fields(rule)) for name, rule in fields.take("rules").items()}
+        self.rules = {name: made_rule(name, Fields(rule)) for name, rule in fields.take("rules").items()}
         self.attempts = {}
 
-    def rule(self, name, fields):
-        secret = fields.take("secret_hex", None)
-        made = limiter.rule(
-            name.partition("#")[0],
-            rates=fields.take("rates", None),
-            threshold=fields.take("threshold", None),
-            lockout_window=fields.take("lockout_window_us", None),
-            ipv6_prefix=fields.take("ipv6_prefix", 64),
-            secret=None if secret is None else bytes.fromhex(secret),
-            by=fields.take("by", ()),
-        )
-        fields.end()
-        return made
-
     def keys(self, step):
-        return [self.key(Fields(key)) for key in step.take("keys")]
-
-    def key(self, fields):
-        rule = self.rules[fields.take("rule")]
-        if fields.has("address"):
-            made = rule.ip_key(fields.take("address"))
-        else:
-            made = rule.key(*map(text, fields.take("parts")))
-        fields.end()
-        return made
+        return [made_key(self.rules, Fields(key)) for key in step.take("keys")]
 
     def allow(self, step):
         return decision(self.limiter.allow(self.keys(step), step.take("cost"), step.take("now")))
@@ -333,6 +339,8 @@ def make(kind, **fields):
         return limiter.check_cost(fields["value"])
     if kind == "n":
         return TokenBucket().allow_n("a", fields["value"], 0)
+    if kind == "round_up":
+        return answers.check_round_up(fields["value"])
     if kind in ("rule", "strike_rule"):
         secret = fields.pop("secret_hex", None)
         return limiter.rule(**fields, secret=None if secret is None else bytes.fromhex(secret))
@@ -345,7 +353,59 @@ def make(kind, **fields):
     return kinds[kind](**fields)
 
 
-FILES = {"keys": key_case, "network": network_case, "rates": rates_case, "config": config_case}
+def http_case(case):
+    rules = {name: made_rule(name, Fields(rule)) for name, rule in case.take("rules").items()}
+    asked = [made_key(rules, Fields(key)) for key in case.take("keys")]
+    fields = Fields(case.take("decision"))
+    names = ("outcome", "reason", "rule", "retry_after_us", "remaining", "reset_after_us")
+    decided = Decision(*[fields.take(name) for name in names])
+    fields.end()
+    said = answers.headers(decided, asked, case.take("round_up_us"), case.take("rate_limit"))
+    compare("status", answers.status(decided), case.take("status"))
+    compare("headers", said, case.take("headers"))
+
+
+def preset(name):
+    """A rule by the name of a preset, out of the vectors: its numbers stand nowhere else here."""
+    (case,) = [case for case in PRESETS if case["preset"] == name]
+    policy = re.fullmatch("s([0-9]+)/(.+)", case["policy"])
+    if policy is None:
+        return limiter.rule(name, rates=case["policy"], by=case["by"])
+    return limiter.rule(name, threshold=int(policy[1]), lockout_window=policy[2], by=case["by"])
+
+
+def preset_case(case):
+    made = preset(case.take("preset")).policy
+    case.take("policy")
+    case.take("by")
+    for span, most in case.take("max_in"):
+        compare(f"max_in {span}", answers.max_in(made, span), most)
+    claim = case.take("claim")
+    if claim and answers.max_in(made, claim["span_us"]) > claim["at_most"]:
+        raise Difference(f"the claim does not hold: {claim}")
+
+
+def lint_case(case):
+    rules = [preset(rule["preset"]) if "preset" in rule else named_rule(rule) for rule in case.take("rules")]
+    told = [answers.told(text) for text in case.take("advice")]
+    compare("advice", answers.advice(rules, case.take("forgive")), told)
+
+
+def named_rule(described):
+    fields = Fields(described)
+    return made_rule(fields.take("name"), fields)
+
+
+PRESETS = json.loads((Path(__file__).parent.parent / "vectors" / "presets.json").read_text())["cases"]
+FILES = {
+    "config": config_case,
+    "http": http_case,
+    "keys": key_case,
+    "lint": lint_case,
+    "network": network_case,
+    "presets": preset_case,
+    "rates": rates_case,
+}
 
 
 def run_case(stem, case):

@@ -75,7 +75,7 @@ class LimiterUnavailable(AttemptDenied):
 class RateLimitExceeded(DoorkeepError, PermissionError):
     """Something may not be issued now, because its subject has used up its rate: answer 429.
 
-    No limiter raises it: it is for providers that issue something, such as tokens.
+    `IssueGuard` raises it. No limiter does.
     """
 
 
