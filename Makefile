@@ -77,7 +77,7 @@ readme: build ## run the code of the README and of the guides as it stands
 docs: build ## build the site with the API of both packages into build/site; a broken link fails
 	rm -rf build/docs-src
 	npx typedoc --logLevel Warn --options site/typedoc.mjs
-	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict
 
 examples: build build/servers ## start the examples and attack each over real HTTP
 	$(with_servers) $(VENV)/python -m pytest tests/examples

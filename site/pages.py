@@ -35,18 +35,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are no files of docs."""
     for source, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    for path in sorted(NODE.glob("*.md")):
-        if path.stem != "modules":
-            files.append(File.generated(config, f"{NODE_PAGES}/{path.name}", abs_src_path=str(path)))
+    for path in sorted(NODE.rglob("*.md")):
+        if path != NODE / "index.md":  # a list of the others, as the navigation is
+            name = path.relative_to(NODE).as_posix()
+            files.append(File.generated(config, f"{NODE_PAGES}/{name}", abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite the links of a page, outside of its code."""
-    if posixpath.dirname(page.file.src_uri) == NODE_PAGES:
-        entry = Path(page.file.src_uri).stem
-        name = "doorkeep" if entry == "index" else f"doorkeep/{entry}"
-        return markdown.replace(f"# {entry}\n", f"# {name}\n", 1)
+    if page.file.src_uri.startswith(f"{NODE_PAGES}/"):
+        return f"# {page.title}\n" + markdown.partition("\n")[2]  # typedoc calls it by its file
 
     def rewritten(link: re.Match[str]) -> str:
         return f"]({target(link[1], page.file.src_uri, config)}{link[2] or ''})"

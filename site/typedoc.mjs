@@ -10,7 +10,7 @@ export default {
   entryPoints: entries.map((path) => `../bindings-node/lib/${path.slice(2) || 'index'}.ts`),
   tsconfig: '../tsconfig.build.json',
   out: '../build/docs-src/node',
-  entryFileName: 'modules', // the list of entries; the navigation of the site is that
+  entryFileName: 'index',
   readme: 'none',
   name: 'Node',
   excludeInternal: true,
