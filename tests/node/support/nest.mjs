@@ -1,5 +1,6 @@
 /** Applications of NestJS over both of its platforms, behind a real server, written without a compiler of decorators. */
 import 'reflect-metadata'
+import { once } from 'node:events'
 import { Controller, HttpException, Module, Post, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common'
 import { BaseExceptionFilter, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
@@ -33,12 +34,19 @@ export async function start(test, adapter, { controllers, imports = [], provider
   Module({ controllers, imports, providers })(App)
   const app = await NestFactory.create(App, adapter(), { logger: false, abortOnError: false })
   app.useGlobalFilters(new Failed(app.getHttpAdapter()))
-  await (path ? app.listen(path) : app.listen(0, '127.0.0.1'))
+  await (path ? listenOn(path, app) : app.listen(0, '127.0.0.1'))
   test.after(() => {
     app.getHttpServer().closeAllConnections()
     return app.close()
   })
   return `http://127.0.0.1:${app.getHttpServer().address().port}`
+}
+
+/** By its server itself: on Fastify, NestJS 11 takes ports alone. */
+async function listenOn(path, app) {
+  await app.init()
+  await app.getHttpAdapter().getInstance().ready?.()
+  await once(app.getHttpServer().listen(path), 'listening')
 }
 
 export function client(origin) {
