@@ -52,7 +52,8 @@ for (const [version, create] of [
     })
 
     it('a reply that another hook has sent meanwhile is left as it is', async (test) => {
-      const { app, login } = open(test)
+      const warnings = []
+      const { app, login } = open(test, { logger: { level: 'warn', stream: { write: (line) => warnings.push(line) } } })
       let ran = 0
       const late = async (request) => {
         request.answer()
@@ -70,6 +71,7 @@ for (const [version, create] of [
         assert.deepEqual([statusCode, body], [503, 'late'])
       }
       assert.equal(ran, 0)
+      assert.deepEqual(warnings, [])
     })
 
     it('a guard works in any hook of a request, and in all routes of a plugin', async (test) => {
