@@ -581,6 +581,21 @@ def test_fields_of_a_block_need_handlers_that_are_installed(limiter: Any) -> Non
     assert names.count(b"ratelimit") == names.count(b"ratelimit-policy") == 1
 
 
+def test_a_mounted_application_answers_for_itself_and_fields_are_sent_once(limiter: Any) -> None:
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, ANN, rate_limit=True):
+            return Response()
+
+    inner = Starlette(routes=[Route("/", endpoint)])
+    outer = Starlette(routes=[Mount("/inner", inner)])
+    for app in (inner, outer):
+        install(app)
+    for status in (200, 200, 200, 429):
+        start = Exchange(path="/inner/").run(outer)[0]
+        assert start["status"] == status
+        assert [name for name, _ in start["headers"]].count(b"ratelimit") == 1
+
+
 def test_the_wait_of_an_account_is_rounded_up_when_asked(limiter: Any, doorkeep_clock: ManualClock) -> None:
     async def endpoint(request: Request) -> Response:
         key: Key = HERE if "ip" in request.query_params else ANN

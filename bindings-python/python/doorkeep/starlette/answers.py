@@ -29,7 +29,8 @@ def install(app: Starlette) -> None:
     """Answer denials: 429 with ``Retry-After``, 503 when the limiter is unavailable, 400 for keys that are none.
 
     ``Retry-After`` is left out when waiting cannot help. A websocket is refused with the same answer where the server
-    can send one before accepting it, and closed with code 1008 otherwise.
+    can send one before accepting it, and closed with code 1008 otherwise. A mounted application answers its own errors:
+    install it, too.
 
     Parameters
     ----------
