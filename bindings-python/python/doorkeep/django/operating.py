@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from doorkeep import Key, Rule, StrikeRule, keys_for
-from doorkeep.django import conf
+from doorkeep.django.requests import spelled
 
 __all__ = ["key_for", "policy"]
 
@@ -28,9 +28,6 @@ def key_for(rule: Rule | StrikeRule, values: Mapping[str, str]) -> Key:
     InvalidKeyError
         A word is missing, or the address is none.
     """
-    texts = dict(values)
-    address = texts.pop("address", None)
-    if "account" in texts:
-        texts["account"] = conf.current().account(texts["account"])
-    (key,) = keys_for([rule], address=address, **texts)
+    texts = spelled(values)
+    (key,) = keys_for([rule], address=texts.pop("address", None), **texts)
     return key

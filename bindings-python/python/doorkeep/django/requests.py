@@ -5,11 +5,12 @@ Invariant: a look-up of the account has no place here; keys are made of what the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
 
-from doorkeep import Key, Rule, StrikeRule, keys_for
+from doorkeep import Key, Rule, StrikeRule, canonical_email, keys_for
 from doorkeep.django import conf
 
 __all__ = ["client_address", "request_keys"]
@@ -44,7 +45,8 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     rules
         Rules, or names of rules of the setting.
     values
-        The other words of their ``by``; an ``account`` is made one text as the setting says.
+        The other words of their ``by``. An ``account`` is made one text as the setting says, an ``email`` as
+        `canonical_email` does.
 
     Returns
     -------
@@ -60,9 +62,16 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     """
     configuration = conf.current()
     asked = [configuration.rule(rule) if isinstance(rule, str) else rule for rule in rules]
-    if isinstance(account := values.get("account"), str):
-        values["account"] = configuration.account(account)
-    return list(keys_for(asked, address=client_address(request), **values))
+    return list(keys_for(asked, address=client_address(request), **spelled(values)))
+
+
+def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Make one text of all spellings of an account or an email. What is no text is left to be refused."""
+    makers = {"account": conf.current().account, "email": canonical_email}
+    return {
+        word: makers[word](value) if word in makers and isinstance(value, str) else value
+        for word, value in values.items()
+    }
 
 
 def inner(request: Any) -> Any:

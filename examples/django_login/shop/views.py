@@ -1,0 +1,48 @@
+"""The views that doorkeep guards by themselves: forgotten password and one-time code."""
+
+import secrets
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordResetView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+
+from doorkeep import Key
+from doorkeep.django import guarded, request_keys
+
+
+def reset_keys(request: HttpRequest) -> list[Key]:
+    return request_keys(request, "reset-ip", "reset-send", email=request.POST.get("email"))
+
+
+# Each mail counts, whether or not there is such an account: there is nothing to settle.
+@method_decorator(guarded(keys=reset_keys), name="post")
+class ForgotPassword(PasswordResetView):
+    """Django's own, counted by address and by email before the account is looked up."""
+
+
+def code_keys(request: HttpRequest) -> list[Key]:
+    return request_keys(request, "otp-ip", "otp-verify", account=request.user.get_username())
+
+
+@login_required
+@require_POST
+@guarded(keys=code_keys)
+def verify(request: HttpRequest) -> HttpResponse:
+    """Check the second factor."""
+    code = settings.ONE_TIME_CODES.get(request.user.get_username(), "")
+    if not secrets.compare_digest(request.POST.get("code", "").encode(), code.encode()):
+        return render(request, "home.html", {"wrong": True}, status=403)
+    # Given back, not forgiven: a success must not hand a fresh budget to whoever guesses beside the owner.
+    request.attempt.success(give_back=["otp-ip", "otp-verify"])
+    request.session["verified"] = True
+    return redirect("home")
+
+
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """Ask for the code, or welcome."""
+    return render(request, "home.html")
