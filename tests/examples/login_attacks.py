@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from support.servers import Server
+
 ROOT = Path(__file__).parents[2]
 ANN = {"email": "ann@example.com", "password": "correct horse battery staple"}
 BOB = {"email": "bob@example.com", "password": "tall trees hold many birds"}
@@ -248,6 +250,17 @@ class LoginAttacks:
         assert answers == [401] * 5 + [429]
         time.sleep(2.1)
         assert httpx.post(f"{url}/login", json=ANN).status_code == 200
+
+    def test_two_processes_share_one_budget_in_redis(self, start: Serve) -> None:
+        server = Server()
+        try:
+            urls = [start(REDIS_URL=server.url) for _ in range(2)]
+            answers = Counter(httpx.post(f"{urls[n % 2]}/login", json=GUESS).status_code for n in range(4))
+            answers += statuses(at_once(f"{urls[0]}/login", [GUESS] * 50))
+            assert answers == {401: 5, 429: 49}
+            assert httpx.post(f"{urls[1]}/login", json=ANN).status_code == 429
+        finally:
+            server.close()
 
     def test_the_page_is_that_of_every_example(self, url: str) -> None:
         page = httpx.get(url)
