@@ -8,13 +8,19 @@ import {
   ClientIp,
   type Decision,
   type FixedWindow,
+  http,
+  IssueGuard,
   type Key,
+  keyFromClaims,
   Limiter,
   LimiterUnavailable,
+  lint,
   ManualClock,
   network,
   Outcome,
+  presets,
   Rate,
+  type RateLimitProvider,
   Rates,
   type Reason,
   RedisStore,
@@ -73,6 +79,23 @@ export async function limiters(): Promise<void> {
   is<Promise<Decision>, ReturnType<FixedWindow['consume']>>(true)
   const denied: AttemptDenied = new LimiterUnavailable(decision)
   is<typeof denied.code, 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE'>(true)
+}
+
+export async function told(decision: Decision, key: Key): Promise<void> {
+  is<ReturnType<typeof http.status>, number>(true)
+  const headers = http.headers(decision, { keys: [key], roundUp: '1m', rateLimit: true })
+  is<typeof headers, Record<string, string>>(true)
+  is<typeof presets.loginIp, Rule>(true)
+  is<typeof presets.pciDss4, StrikeRule>(true)
+  is<ReturnType<typeof lint>, string[]>(true)
+  lint([presets.loginIp, presets.stig], { forgive: [presets.stig, 'login-ip'] })
+  const provider: RateLimitProvider = new TokenBucket()
+  await new IssueGuard(provider, { key: (claims: { tenant: string }) => claims.tenant }).check({ tenant: 'acme' })
+  new IssueGuard({ allow: () => true, reset() {}, close() {} }).checkSync({ sub: keyFromClaims({}) })
+  // @ts-expect-error a decision that is not awaited is none
+  http.status(Promise.resolve(decision))
+  // @ts-expect-error a provider says yes or no
+  new IssueGuard({ allow: () => 'yes', reset() {}, close() {} })
 }
 
 export async function stores(): Promise<void> {
