@@ -1,7 +1,8 @@
 """A service that issues tokens: each subject has a budget, each address may be wrong only so often.
 
-Run: uvicorn --app-dir examples/token_issuer app:app. The environment chooses who keeps the budget: PROVIDER is bucket
-(the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget.
+Run: uvicorn --no-proxy-headers --app-dir examples/token_issuer app:app. The environment chooses who keeps the budget:
+PROVIDER is bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the
+budget; ADDRESS_RATES is what an address may be wrong.
 """
 
 import hashlib
@@ -11,8 +12,7 @@ import secrets
 from typing import Annotated, Any
 
 import jwt
-from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import JSONResponse
+from fastapi import Depends, FastAPI, Header, HTTPException
 from providers import DailyQuota, SharedWindow
 from pydantic import BaseModel
 from tokens import Tokens
@@ -23,14 +23,13 @@ from doorkeep import (
     IssueGuard,
     Key,
     Limiter,
-    RateLimitExceeded,
     RateLimitProvider,
     RedisStore,
     Rule,
     TokenBucket,
     keys_for,
 )
-from doorkeep.fastapi import guard, install
+from doorkeep.fastapi import client_address, guard, install
 
 RATE = 100  # tokens for each subject in each WINDOW
 WINDOW = os.environ.get("WINDOW", "1m")
@@ -38,7 +37,7 @@ redis = os.environ.get("REDIS_URL")
 store = RedisStore(redis, prefix="token-issuer") if redis else None
 
 # Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
-token_ip = Rule("token-ip", "600/1m", by=("address",))
+token_ip = Rule("token-ip", os.environ.get("ADDRESS_RATES", "600/1m"), by=("address",))
 limiter = Limiter(store=store)
 client_ip = ClientIp()  # trusted_proxies=["10.0.0.0/8"] behind proxies of your own
 
@@ -57,19 +56,12 @@ def provider() -> RateLimitProvider:
 
 tokens = Tokens(os.environ.get("SIGNING_KEY", secrets.token_hex()).encode(), IssueGuard(provider()))
 app = FastAPI()
-install(app)  # answers a denied address with 429 and Retry-After
+install(app)  # answers 429 for a denied address, with Retry-After, and for a subject that has used up its budget
 
 
-@app.exception_handler(RateLimitExceeded)
-def exceeded(request: Request, error: Exception) -> JSONResponse:
-    """Answer when a subject has used up its budget. A provider says yes or no, so there is no Retry-After."""
-    return JSONResponse({"detail": "Too many tokens"}, 429)
-
-
-def client_keys(request: Request) -> list[Key]:
+def client_keys(address: Annotated[str | None, Depends(client_address(client_ip))]) -> list[Key]:
     """Name the address alone: the subject is not known before its secret is checked."""
-    peer = request.client.host if request.client else None
-    return keys_for([token_ip], address=client_ip.resolve(peer, request.headers.raw))
+    return keys_for([token_ip], address=address)
 
 
 Admitted = Annotated[Attempt, Depends(guard(limiter, keys=client_keys))]

@@ -1,10 +1,11 @@
 // A service that issues tokens: each subject has a budget, each address may be wrong only so often.
 //
 // Run: PORT=3000 node examples/token_issuer_node/app.mjs. The environment chooses who keeps the budget: PROVIDER is
-// bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget.
+// bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget;
+// ADDRESS_RATES is what an address may be wrong.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ClientIp, IssueGuard, keysFor, Limiter, RateLimitExceeded, RedisStore, Rule, TokenBucket } from 'doorkeep'
-import { guard } from 'doorkeep/express'
+import { clientAddress, guard } from 'doorkeep/express'
 import express from 'express'
 import { errors } from 'jose'
 import { DailyQuota, SharedWindow } from './providers.mjs'
@@ -19,12 +20,12 @@ const {
 const store = redis ? new RedisStore(redis, { prefix: 'token-issuer' }) : undefined
 
 // Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
-const tokenIp = new Rule('token-ip', '600/1m', { by: ['address'] })
+const tokenIp = new Rule('token-ip', process.env.ADDRESS_RATES ?? '600/1m', { by: ['address'] })
 const limiter = new Limiter({ store })
 const clientIp = new ClientIp() // { trustedProxies: ['10.0.0.0/8'] } behind proxies of your own
 
 // The address alone: the subject is not known before its secret is checked.
-const clientKeys = (req) => keysFor([tokenIp], { address: clientIp.resolve(req.socket.remoteAddress, req.headers) })
+const clientKeys = (req) => keysFor([tokenIp], { address: clientAddress(req, clientIp) })
 
 const tokens = new Tokens(Buffer.from(signingKey), new IssueGuard(provider()))
 const app = express()
