@@ -13,13 +13,13 @@ import {
   counting,
   countingAddresses,
   GUARD,
-  type GuardOptions,
+  type GuardOptions as OptionsFor,
   type Verdict,
 } from './guarding.js'
 import type { Limiter } from './limiter.js'
 import { known } from './options.js'
 
-export { clientAddress } from './guarding.js'
+export { type AddressOptions, clientAddress } from './guarding.js'
 
 declare global {
   namespace Express {
@@ -35,11 +35,14 @@ export interface GuardedRequest extends IncomingMessage {
   /** The attempt that the latest guard counted for this request, to be settled by the handler. */
   attempt?: Attempt
   /** The address of the client, as Express' `trust proxy` setting tells it. */
-  ip?: string
+  ip?: string | undefined
   /** What a body parser that ran before made of the body. */
   // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser
   body?: any
 }
+
+/** What {@link guard} takes. */
+export type GuardOptions<Request extends IncomingMessage = GuardedRequest> = OptionsFor<Request>
 
 /** A middleware of Express. */
 export type Guard<Request extends IncomingMessage = GuardedRequest> = (

@@ -14,13 +14,13 @@ import {
   counting,
   countingAddresses,
   GUARD,
-  type GuardOptions,
+  type GuardOptions as OptionsFor,
   type Verdict,
 } from './guarding.js'
 import type { Limiter } from './limiter.js'
 import { known } from './options.js'
 
-export { clientAddress } from './guarding.js'
+export { type AddressOptions, clientAddress } from './guarding.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -49,6 +49,9 @@ export interface GuardedReply {
   headers(values: Record<string, string>): unknown
   send(payload: string): unknown
 }
+
+/** What {@link guard} takes. */
+export type GuardOptions<Request extends Pick<GuardedRequest, 'raw'> = GuardedRequest> = OptionsFor<Request>
 
 /** An asynchronous hook of Fastify. */
 export type Guard<Request = GuardedRequest> = (request: Request, reply: GuardedReply) => Promise<unknown>

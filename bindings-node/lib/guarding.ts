@@ -3,7 +3,7 @@
  *
  * Knows no framework: a request is an object that lives as long as it does. Holds no arithmetic and reads no clock.
  * Invariant: the bytes of a denial depend on the decision alone, never on whether the account exists.
- * Tested through each adapter, in `tests/node`.
+ * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Attempt } from './attempt.js'
@@ -85,7 +85,7 @@ const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
  * Makes the function that counts a request. `identity` is the object that all guards of one request have in common, in
  * whatever shape a framework shows the request to each of them. Rejects with any error but that of a key.
  *
- * @throws {@link ConfigError} when there is no limiter or no function for the keys.
+ * @throws {@link ConfigError} when there is no limiter or no function for the keys, or `roundUp` is none.
  */
 export function counting<Request>(
   options: GuardOptions<Request>,
@@ -131,7 +131,10 @@ export function countingAddresses({
   }
 }
 
-/** The address of the client of a request, or null when there is no usable one. */
+/**
+ * The address of the client of a request, or null when there is no usable one, as over a Unix socket. It knows the proxies
+ * of `clientIp` alone, whatever the framework was told to trust.
+ */
 export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
   return clientIp.resolve(request.socket.remoteAddress, request.headers)
 }

@@ -31,7 +31,7 @@ import {
   StrikeRule,
   TokenBucket,
 } from 'doorkeep'
-import { addressLimit, attemptOf, clientAddress, guard } from 'doorkeep/express'
+import { addressLimit, attemptOf, clientAddress, type GuardOptions, guard } from 'doorkeep/express'
 import express, { type Request, type RequestHandler } from 'express'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -146,6 +146,8 @@ export function routes(limiter: Limiter, rule: Rule): void {
     is<ReturnType<typeof clientAddress>, string | null>(true)
     clientAddress(req, clientIp)
   })
+  const options: GuardOptions = { limiter, keys: (req) => rule.key(req.body.email) }
+  app.use(guard(options))
   const typed: RequestHandler = guard({ limiter, keys: (req: Request) => rule.ipKey(req.ip ?? '') })
   app.post(
     '/login',
