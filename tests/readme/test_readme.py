@@ -37,7 +37,7 @@ def folder() -> Path:
 
 
 @contextlib.contextmanager
-def serving(command: list[str], folder: Path, port: int) -> Iterator[str]:
+def serving(command: list[str], folder: Path, port: int, path: str = "/login") -> Iterator[str]:
     process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PORT": str(port)})
     try:
         deadline = time.monotonic() + 30
@@ -47,7 +47,7 @@ def serving(command: list[str], folder: Path, port: int) -> Iterator[str]:
             assert process.poll() is None, "the service ended"
             assert time.monotonic() < deadline, "the service did not come up"
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/login"
+        yield f"http://127.0.0.1:{port}{path}"
     finally:
         process.terminate()
         process.wait(10)
@@ -79,6 +79,44 @@ def hold(command: list[str], folder: Path, port: int) -> None:
         assert httpx.post(url, json=RIGHT, timeout=30).status_code == 429
 
 
+class DjangoProject:
+    """What `startproject` makes, with the README's lines at the end of its settings and one member of staff."""
+
+    def __init__(self, folder: Path, lines: str) -> None:
+        self.folder = folder
+        self._run("-m", "django", "startproject", "shop", ".")
+        with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as settings:
+            settings.write(lines)
+        self._run("manage.py", "check", "--fail-level", "WARNING")
+        self._run("manage.py", "migrate", "--verbosity", "0")
+        self._run("manage.py", "createsuperuser", "--no-input", "--username", "ann", "--email", RIGHT["email"])
+
+    def _run(self, *arguments: str) -> None:
+        environment = {**os.environ, "DJANGO_SUPERUSER_PASSWORD": RIGHT["password"]}
+        subprocess.run([sys.executable, *arguments], cwd=self.folder, env=environment, check=True)
+
+    def serving(self) -> contextlib.AbstractContextManager[str]:
+        port = free_port()
+        command = [sys.executable, "manage.py", "runserver", "--noreload", "--verbosity", "0", str(port)]
+        return serving(command, self.folder, port, "/admin/login/")
+
+    def log_in(self, url: str, password: str) -> httpx.Response:
+        with httpx.Client(timeout=60) as client:
+            return client.post(url, **self._form(client.get(url), password))
+
+    async def attack(self, url: str) -> Counter[int]:
+        limits = httpx.Limits(max_connections=50)
+        async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+            form = await client.get(url)
+            guesses = (client.post(url, **self._form(form, f"guess {i}")) for i in range(GUESSES))
+            return Counter(answer.status_code for answer in await asyncio.gather(*guesses))
+
+    def _form(self, form: httpx.Response, password: str) -> dict[str, dict[str, str]]:
+        token = form.cookies["csrftoken"]
+        fields = {"csrfmiddlewaretoken": token, "username": "ann", "password": password, "next": "/admin/"}
+        return {"data": fields, "headers": {"Cookie": f"csrftoken={token}"}}
+
+
 def test_the_fastapi_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
     (folder / "login.py").write_text(blocks("python", "from fastapi import"), encoding="utf-8")
     port = free_port()
@@ -88,6 +126,19 @@ def test_the_fastapi_login_verifies_5_of_500_parallel_guesses(folder: Path) -> N
 def test_the_express_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
     (folder / "login.mjs").write_text(blocks("js", "from 'express'"), encoding="utf-8")
     hold(["node", "login.mjs"], folder, free_port())
+
+
+def test_the_django_admin_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
+    project = DjangoProject(folder, blocks("python", "doorkeep.django"))
+    with project.serving() as login:
+        assert project.log_in(login, RIGHT["password"]).status_code == 302
+        assert asyncio.run(project.attack(login)) == {200: 5, 429: GUESSES - 5}
+        assert project.log_in(login, RIGHT["password"]).status_code == 429
+
+
+def test_the_bound_of_a_day_is_what_the_readme_prints(folder: Path) -> None:
+    (folder / "bound.py").write_text(blocks("python", "max_in"), encoding="utf-8")
+    assert printed([sys.executable, "bound.py"], folder) == ["1249"]
 
 
 def test_the_plain_python_prints_what_the_readme_says(folder: Path) -> None:
