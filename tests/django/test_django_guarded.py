@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django import VERSION
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
 from doorkeep import ConfigError, Limiter, presets
-from doorkeep.django import conf, guarded, request_keys
+from doorkeep.django import conf, guarded, locked_out, request_keys
 from doorkeep.django.attempts import counts
 from project import RULES
 from support.servers import Server
@@ -94,6 +95,28 @@ def test_two_guards_of_one_request_count_a_key_once(limiter: Limiter) -> None:
     view = guarded(keys=keys)(guarded(keys=keys)(lambda request: HttpResponse()))
     assert view(RequestFactory().post("/")).status_code == 200
     assert limiter.peek(KEY).remaining == 4
+
+
+@pytest.mark.parametrize("path", ["/verify", "/averify"])
+def test_a_lockout_is_told_to_listeners_of_both_kinds(served: str, limiter: Limiter, path: str) -> None:
+    heard: list[Any] = []
+
+    def listen(**told: Any) -> None:
+        heard.append(told["rules"])
+
+    async def listen_async(**told: Any) -> None:
+        heard.append(told["rules"])
+
+    listeners = [listen, listen_async] if VERSION >= (5, 0) else [listen]
+    for listener in listeners:
+        locked_out.connect(listener)
+    try:
+        for _ in range(7):
+            post_form(served + path, account="ann", strict="yes")
+    finally:
+        for listener in listeners:
+            locked_out.disconnect(listener)
+    assert heard == [("otp-strict",)] * len(listeners)
 
 
 def test_an_exception_of_the_application_is_an_answer_when_it_is_named(limiter: Limiter) -> None:

@@ -230,6 +230,18 @@ def test_credentials_under_another_name_are_the_account(served: str, configure: 
         assert left("ann@example.com") == 5
 
 
+def test_each_of_several_names_is_counted_and_none_of_them_forgiven(served: str, limiter: Limiter) -> None:
+    for _ in range(3):
+        post_json(served + "/api/check", username="bob", password="guess")
+    # Whoever knows one password must not wipe the strikes of another account with it.
+    assert post_json(served + "/api/check", username="ann", email="bob", password=PASSWORD).status_code == 200
+    assert (left("ann"), left("bob")) == (5, 2)
+    for n in range(3):
+        post_json(served + "/api/check", username=f"nobody-{n}", email="bob", password="guess")
+    assert left("bob") == 0
+    assert post_json(served + "/api/check", username="ann", email="", password=PASSWORD).status_code == 200
+
+
 def test_a_token_is_no_guess(served: str, limiter: Limiter) -> None:
     backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.ByToken"]
     with override_settings(AUTHENTICATION_BACKENDS=backends):

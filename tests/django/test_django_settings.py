@@ -40,6 +40,13 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"round_up": "1.5s"}, "round"),
         ({"trusted_proxies": ["10.0.0.0/99"]}, "10.0.0.0/99"),
         ({"on_error": "shut"}, "on_error"),
+        ({"login": 5}, "login must be names, login=`5`"),
+        ({"login": [5]}, "login must be names, login=`[5]`"),
+        ({"count_on": 5}, "count_on must be exception classes, class=`5`"),
+        ({"paths": []}, "paths must be a mapping, paths=`list`"),
+        ({"rate_limit": "false"}, "rate_limit must be True or False, rate_limit=`false`"),
+        ({"trusted_proxies": 5}, "trusted_proxies"),
+        ({"clock": 5}, "clock"),
     ],
 )
 def test_a_setting_that_is_wrong_is_named_by_the_check(setting: Any, message: str) -> None:

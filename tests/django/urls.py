@@ -19,10 +19,11 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from doorkeep import presets
+from doorkeep import StrikeRule, presets
 from doorkeep.django import guarded, request_keys
 from doorkeep.drf import DoorkeepThrottle
 
+STRICT = StrikeRule("otp-strict", threshold=3, lockout_window="1h", by=("account",))
 ran: list[str] = []
 
 
@@ -80,7 +81,8 @@ def who(request: HttpRequest) -> HttpResponse:
 
 
 def otp_keys(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-    return request_keys(request, presets.otp_verify, account=request.POST.get("account"))
+    rule = STRICT if "strict" in request.POST else presets.otp_verify
+    return request_keys(request, rule, account=request.POST.get("account"))
 
 
 async def otp_keys_async(request: HttpRequest) -> Any:

@@ -29,6 +29,7 @@ from doorkeep import InvalidKeyError, http
 from doorkeep.django import conf
 from doorkeep.django.attempts import record_of, reserve
 from doorkeep.django.requests import inner, request_keys
+from doorkeep.django.signals import tell_lockout
 
 __all__ = ["DoorkeepThrottle", "Unavailable"]
 
@@ -78,7 +79,9 @@ class DoorkeepThrottle(BaseThrottle):
             keys = request_keys(inner(request), *rules, **self.values(request, view))
         except InvalidKeyError as error:
             raise ParseError from error
-        if reserve(inner(request), configuration.limiter, keys) is not None:
+        counted = reserve(inner(request), configuration.limiter, keys)
+        if counted is not None:
+            tell_lockout(inner(request), counted.decision)
             return True
         decision, keys = record_of(inner(request)).take_denial()
         seconds = http.headers(decision, keys, round_up=configuration.round_up).get("Retry-After")

@@ -23,7 +23,7 @@ from django.http import Http404, HttpRequest, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 
 from doorkeep import Attempt, AttemptDenied, Decision, InvalidKeyError, Key, Limiter, RateLimitExceeded
-from doorkeep.django import signals
+from doorkeep.django import conf
 from doorkeep.django.requests import inner
 
 __all__ = ["AsyncAttempt", "Counted", "Record", "counts", "extend", "record_of", "reserve", "run"]
@@ -55,7 +55,7 @@ class Counted:
         self.keys = list(keys)
         # Whether a password was looked at under it. Then only the outcome of that settles it.
         self.is_guess = False
-        self.count_on: tuple[type[BaseException], ...] = ()
+        self.count_on = conf.current().count_on
 
     def of(self, names: Iterable[str]) -> list[str]:
         """Give those of `names` that the attempt holds."""
@@ -149,8 +149,6 @@ def reserve(
             record.refused = (made.decision, keys)
             return None
         counted = record.counted[limiter] = made
-    if counted is not None and counted.decision.engaged and not is_guess:
-        signals.tell_lockout(request, counted.decision)
     return counted
 
 

@@ -105,8 +105,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         seen: Any
         for seen in (request, inner(request)):
             seen.axes_locked_out, seen.axes_credentials = True, credentials
-        if decision.engaged:
-            signals.tell_lockout(request, decision)
+        signals.tell_lockout(request, decision)
         user_locked_out.send(
             "axes",
             request=request,

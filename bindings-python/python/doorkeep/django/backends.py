@@ -59,8 +59,7 @@ class DoorkeepBackend(BaseBackend):
                 if (user := backend.authenticate(request, **credentials)) is not None:
                     guess.succeed(user, path)
                     return user
-            guess.fail()
-        raise PermissionDenied
+            raise PermissionDenied
 
     @sensitive_variables("credentials")
     async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
@@ -74,8 +73,7 @@ class DoorkeepBackend(BaseBackend):
                 if (user := await backend.aauthenticate(request, **credentials)) is not None:
                     await guess.wait(guess.succeed, user, path)
                     return user
-            guess.fail()
-        raise PermissionDenied
+            raise PermissionDenied
 
     def get_user(self, user_id: Any) -> Any:
         """Give the user whom a later backend knows, for sessions that name this backend."""
@@ -91,35 +89,42 @@ class DoorkeepBackend(BaseBackend):
 
 
 class _Guess:
-    """One call of ``authenticate``, from counting to settling. As a block it lasts while a password is looked at."""
+    """One call of ``authenticate``, from counting to settling.
+
+    As a block it lasts while a password is looked at. Left by ``PermissionDenied`` the guess was wrong.
+    """
 
     def __init__(self, request: HttpRequest | None, credentials: dict[str, Any]) -> None:
         self._request = request
         self._configuration = conf.current()
-        self._account, self.is_counted = self._read(credentials)
+        self._accounts = self._read(credentials)
         self._counted: Counted | None = None
         self._outer = _judging.get()
 
-    def _read(self, credentials: dict[str, Any]) -> tuple[Any, bool]:
-        named = [name for name in self._configuration.credential if name in credentials]
-        if not named:
-            if "password" in credentials:
-                known = ", ".join(self._configuration.credential)
-                raise ConfigError(f"credentials with a password must name an account, credential=`{known}`")
-            return None, False
-        account = next((credentials[name] for name in named if credentials[name] is not None), None)
+    def _read(self, credentials: dict[str, Any]) -> list[Any]:
+        named = [credentials[name] for name in self._configuration.credential if name in credentials]
+        if not named and "password" in credentials:
+            known = ", ".join(self._configuration.credential)
+            raise ConfigError(f"credentials with a password must name an account, credential=`{known}`")
+        # Which of several names a backend goes by is its own affair, so each of them is an account.
+        return [account for account in named if account not in (None, "")] or named[:1]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there is anything to count the guess by."""
         # Without an address, as in a management command, rules on the address do not apply.
         applies = any("address" not in rule.by for rule in self._configuration.login)
-        return account, applies or client_address(inner(self._request)) is not None
+        return bool(self._accounts) and (applies or client_address(inner(self._request)) is not None)
 
     def reserve(self) -> Counted | None:
         """Count the guess, or note that it was refused."""
-        record = record_of(self._request)
+        request, record = inner(self._request), record_of(self._request)
         try:
-            keys = request_keys(inner(self._request), *self._configuration.login, account=self._account)
+            named = [request_keys(request, *self._configuration.login, account=account) for account in self._accounts]
         except InvalidKeyError as error:
             record.refused = error
             return None
+        keys = list(dict.fromkeys(key for keys in named for key in keys))
         if self._outer is not None:
             return extend(record, self._outer, keys)
         return reserve(self._request, self._configuration.limiter, keys, is_guess=True)
@@ -137,16 +142,13 @@ class _Guess:
         if self._outer is not None:
             return
         record_of(self._request).refused = None
+        # Whoever may name somebody else beside themselves must not have the other's strikes forgotten.
+        forgiven, rest = (configuration.forgive, set()) if len(self._accounts) == 1 else (set(), configuration.forgive)
         counted.attempt.success(
-            forgive=counted.of(configuration.forgive),
+            forgive=counted.of(forgiven),
             forgive_address=counted.of(configuration.forgive_address),
-            give_back=counted.of(configuration.give_back),
+            give_back=counted.of(configuration.give_back | rest),
         )
-
-    def fail(self) -> None:
-        """Leave the guess counted, and tell the lockout that it engaged."""
-        if self._held.decision.engaged and self._outer is None:
-            signals.tell_lockout(self._request, self._held.decision)
 
     @property
     def _held(self) -> Counted:
@@ -164,8 +166,8 @@ class _Guess:
         _judging.reset(self._token)
         if self._is_crash(error):
             self._held.attempt.cancel()
-        elif error is not None:
-            self.fail()
+        elif self._is_wrong(error):
+            signals.tell_lockout(self._request, self._held.decision)
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -174,12 +176,15 @@ class _Guess:
         _judging.reset(self._token)
         if self._is_crash(error):
             await self.wait(self._held.attempt.cancel)
-        elif error is not None:
-            self.fail()
+        elif self._is_wrong(error):
+            await signals.atell_lockout(self._request, self._held.decision)
 
     def _is_crash(self, error: BaseException | None) -> bool:
         # Whatever stops the program or the task leaves the guess counted; so does a backend that says no.
         return isinstance(error, Exception) and self._outer is None and not counts(error, self._configuration.count_on)
+
+    def _is_wrong(self, error: BaseException | None) -> bool:
+        return error is not None and self._outer is None
 
 
 def _later_backends(request: HttpRequest | None, credentials: dict[str, Any]) -> Iterator[tuple[Any, str]]:
@@ -194,5 +199,5 @@ def _later_backends(request: HttpRequest | None, credentials: dict[str, Any]) ->
 
 def _later_paths() -> list[str]:
     paths = list(settings.AUTHENTICATION_BACKENDS)
-    ours = next(place for place, path in enumerate(paths) if issubclass(import_string(path), DoorkeepBackend))
-    return paths[ours + 1 :]
+    ours = [place for place, path in enumerate(paths) if issubclass(import_string(path), DoorkeepBackend)]
+    return paths[max(ours, default=-1) + 1 :]

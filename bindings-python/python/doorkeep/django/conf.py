@@ -145,14 +145,14 @@ def read(given: Any) -> Configuration:
         forgive=forgive,
         forgive_address=forgive_address,
         give_back=_names(given.get("give_back", rest), login, "give_back"),
-        client_ip=ClientIp(**{name: given[name] for name in ("trusted_proxies", "header") if name in given}),
+        client_ip=_client_ip(given),
         account=_account(given.get("account", "username")),
         credential=tuple(_words(given.get("credential", _credentials()), "credential")),
         count_on=_classes(given.get("count_on", ())),
         paths=tuple(_path(rules, text, names) for text, names in _pairs(given, "paths")),
         throttles={scope: _all_named(rules, names, "throttles") for scope, names in _pairs(given, "throttles")},
         round_up=given.get("round_up"),
-        rate_limit=bool(given.get("rate_limit", False)),
+        rate_limit=_flag(given, "rate_limit"),
     )
 
 
@@ -207,6 +207,12 @@ def _check_login(login: tuple[Rule | StrikeRule, ...]) -> None:
             raise ConfigError(f"a login rule must be keyed by account or address, rule=`{rule.name}`, by=`{word}`")
 
 
+def _client_ip(given: Mapping[str, Any]) -> ClientIp:
+    if not isinstance(proxies := given.get("trusted_proxies", ()), Iterable):
+        raise ConfigError(f"trusted_proxies must be addresses and networks, trusted_proxies=`{proxies}`")
+    return ClientIp(**{name: given[name] for name in ("trusted_proxies", "header") if name in given})
+
+
 def _account(given: Any) -> Callable[[str], str]:
     if given == "username":
         return canonical_username
@@ -223,7 +229,8 @@ def _credentials() -> list[str]:
 
 
 def _classes(given: Any) -> tuple[type[BaseException], ...]:
-    classes = tuple(_imported(item, "count_on") for item in ([given] if isinstance(given, str | type) else given))
+    listed = [given] if isinstance(given, str | type) or not isinstance(given, Iterable) else given
+    classes = tuple(_imported(item, "count_on") for item in listed)
     for item in classes:
         if not (isinstance(item, type) and issubclass(item, BaseException)):
             raise ConfigError(f"count_on must be exception classes, class=`{item}`")
@@ -249,11 +256,18 @@ def _pairs(given: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
 
 
 def _words(given: Any, where: str) -> list[str]:
-    words = [given] if isinstance(given, str) else list(given)
-    for word in words:
-        if not isinstance(word, str):
-            raise ConfigError(f"{where} must be names, {where}=`{word}`")
+    words = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(word, str) for word in words):
+        raise ConfigError(f"{where} must be names, {where}=`{given}`")
     return words
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name, False)
+    # Text of the environment, such as "false", is true.
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, {name}=`{value}`")
+    return value
 
 
 def _imported(given: Any, where: str) -> Any:

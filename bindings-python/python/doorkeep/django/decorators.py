@@ -29,6 +29,7 @@ from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
 from doorkeep.django.attempts import AsyncAttempt, Counted, counts, record_of, reserve, run
 from doorkeep.django.requests import inner, request_keys
+from doorkeep.django.signals import atell_lockout, tell_lockout
 
 __all__ = ["guarded"]
 
@@ -113,6 +114,7 @@ class _Guard:
             return refusal(request, error)
         if counted is None:
             return self._refusal(request)
+        tell_lockout(request, counted.decision)
         request.attempt = counted.attempt  # type: ignore[attr-defined]
         try:
             response = view(request, *args, **kwargs)
@@ -132,6 +134,7 @@ class _Guard:
             return refusal(request, error)
         if counted is None:
             return self._refusal(request)
+        await atell_lockout(request, counted.decision)
         request.attempt = AsyncAttempt(limiter, counted.attempt)  # type: ignore[attr-defined]
         try:
             response = await view(request, *args, **kwargs)

@@ -16,8 +16,9 @@ from django.http import HttpRequest, HttpResponse
 from doorkeep import AttemptDenied, InvalidKeyError, RateLimitExceeded
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
-from doorkeep.django.attempts import record_of, reserve, run
+from doorkeep.django.attempts import Counted, record_of, reserve, run
 from doorkeep.django.requests import client_address, request_keys
+from doorkeep.django.signals import atell_lockout, tell_lockout
 
 __all__ = ["DoorkeepMiddleware"]
 
@@ -38,12 +39,14 @@ class DoorkeepMiddleware:
         """Answer a request, or give the awaitable of its answer."""
         if self._is_async:
             return self._answer(request)
-        self._count(request)
+        if (counted := self._count(request)) is not None:
+            tell_lockout(request, counted.decision)
         return self._leave(request, None if record_of(request).refused else self.get_response(request))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         limiter = conf.current().limiter
-        await run(limiter, self._count, request)
+        if (counted := await run(limiter, self._count, request)) is not None:
+            await atell_lockout(request, counted.decision)
         response = None if record_of(request).refused else await self.get_response(request)
         if record_of(request).error is None:
             return self._leave(request, response)
@@ -58,14 +61,13 @@ class DoorkeepMiddleware:
         record_of(request).error = error
         return None
 
-    def _count(self, request: HttpRequest) -> None:
+    def _count(self, request: HttpRequest) -> Counted | None:
         configuration = conf.current()
         covering = [path.rules for path in configuration.paths if path.covers(request.method, request.path_info)]
         rules = dict.fromkeys(rule for rules in covering for rule in rules)
-        if rules and client_address(request) is not None:
-            counted = reserve(request, configuration.limiter, request_keys(request, *rules))
-            if counted is not None:
-                counted.count_on += configuration.count_on
+        if not rules or client_address(request) is None:
+            return None
+        return reserve(request, configuration.limiter, request_keys(request, *rules))
 
     def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
         record = record_of(request)

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.signals import user_logged_in
 from django.core.signals import setting_changed
 from django.dispatch import Signal
@@ -21,7 +22,7 @@ from django.http import HttpRequest
 from doorkeep import Decision
 from doorkeep.django import conf
 
-__all__ = ["connect", "locked_out", "recent", "store_failed", "tell_lockout"]
+__all__ = ["atell_lockout", "connect", "locked_out", "recent", "store_failed", "tell_lockout"]
 
 locked_out = Signal()
 store_failed = Signal()
@@ -41,9 +42,17 @@ def connect() -> None:
 
 
 def tell_lockout(request: HttpRequest | None, decision: Decision) -> None:
-    """Send `locked_out` and log a line."""
+    """Send `locked_out` and log a line, if a lockout engaged."""
+    if not decision.engaged:
+        return
     _logger.warning("lockout engaged, rules=`%s`", ", ".join(decision.engaged), extra={"doorkeep_event": "lockout"})
     locked_out.send_robust(sender="doorkeep", request=request, rules=decision.engaged, decision=decision)
+
+
+async def atell_lockout(request: HttpRequest | None, decision: Decision) -> None:
+    """As `tell_lockout`, where receivers may wait."""
+    if decision.engaged:
+        await sync_to_async(tell_lockout)(request, decision)
 
 
 class _Events(logging.Handler):

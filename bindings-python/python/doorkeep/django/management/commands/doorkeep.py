@@ -44,7 +44,7 @@ class Command(BaseCommand):
             return
         try:
             configuration = conf.current()
-        except ConfigError as error:
+        except (ConfigError, TypeError) as error:
             raise CommandError(f"DOORKEEP is not acceptable: {error}") from error
         if action == "status":
             self._status(configuration)
