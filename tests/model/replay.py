@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 import answers
+import canonical
+import clients
 import durations
 import keys
 import limiter
@@ -40,7 +42,9 @@ class Fields:
 
 
 def text(value):
-    """A text, or {"utf16": [...]} or {"repeat": "x", "times": 3}."""
+    """A text, or {"utf16": [...]} or {"repeat": "x", "times": 3}, or a list of such pieces."""
+    if isinstance(value, list):
+        return "".join(map(text, value))
     if not isinstance(value, dict):
         return value
     fields = Fields(value)
@@ -396,15 +400,45 @@ def named_rule(described):
     return made_rule(fields.take("name"), fields)
 
 
+def client_ip_case(case):
+    trusted, header = case.take("trusted_proxies"), case.take("header")
+    peer, lines = text(case.take("peer")), [text(line) for line in case.take("lines")]
+    if case.has("error"):
+        fails(case, lambda: clients.ClientIp(trusted, header))
+    else:
+        compare("address", clients.ClientIp(trusted, header).resolve(peer, lines), case.take("address"))
+
+
+def email_case(case):
+    written = text(case.take("text"))
+    options = {name: case.take(name) for name in ("drop_tags", "drop_gmail_dots") if case.has(name)}
+    canonical_case(case, "email", written, lambda email: canonical.email(email, **options))
+
+
+def username_case(case):
+    canonical_case(case, "username", text(case.take("text")), canonical.username)
+
+
+def canonical_case(case, field, written, spelling):
+    if case.has("error"):
+        fails(case, lambda: spelling(written))
+        return
+    compare(field, spelling(written), case.take(field))
+    compare("applied twice", spelling(spelling(written)), spelling(written))
+
+
 PRESETS = json.loads((Path(__file__).parent.parent / "vectors" / "presets.json").read_text())["cases"]
 FILES = {
+    "client-ip": client_ip_case,
     "config": config_case,
+    "email": email_case,
     "http": http_case,
     "keys": key_case,
     "lint": lint_case,
     "network": network_case,
     "presets": preset_case,
     "rates": rates_case,
+    "username": username_case,
 }
 
 

@@ -1,7 +1,20 @@
 /** Every vector, through the public names of the package: blocking, async, and the outcome alone. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { AttemptLimiter, FixedWindow, http, Limiter, network, Rates, Rule, StrikeRule, TokenBucket } from 'doorkeep'
+import {
+  AttemptLimiter,
+  ClientIp,
+  canonicalEmail,
+  canonicalUsername,
+  FixedWindow,
+  http,
+  Limiter,
+  network,
+  Rates,
+  Rule,
+  StrikeRule,
+  TokenBucket,
+} from 'doorkeep'
 import * as answers from './support/answers.mjs'
 import {
   cases,
@@ -60,6 +73,35 @@ const functions = {
   network: (described) =>
     check(described, () => network(text(described.address), described.ipv6_prefix), ['address', 'ipv6_prefix'], {
       network: (answer) => answer,
+    }),
+  'client-ip': (described) => {
+    const { trusted_proxies, header, peer } = described
+    const resolve = (headersOf) => {
+      const clientIp = new ClientIp({ trustedProxies: trusted_proxies, header })
+      return clientIp.resolve(peer === null ? null : text(peer), headersOf(described.lines.map(text)))
+    }
+    const call = () => resolve((lines) => lines.map((line) => [header.toUpperCase(), line]))
+    const answers = isError(described)
+      ? {}
+      : {
+          address: (answer) =>
+            assert.equal(
+              resolve((lines) => ({ host: 'a.b', [header]: lines })),
+              answer,
+            ) ?? answer,
+        }
+    return check(described, call, ['trusted_proxies', 'header', 'peer', 'lines'], answers)
+  },
+  email: (described) => {
+    const { drop_tags, drop_gmail_dots, ...rest } = described
+    const options = { dropTags: drop_tags, dropGmailDots: drop_gmail_dots }
+    return check(rest, () => canonicalEmail(text(rest.text), options), ['text'], {
+      email: (answer) => canonicalEmail(answer, options),
+    })
+  },
+  username: (described) =>
+    check(described, () => canonicalUsername(text(described.text)), ['text'], {
+      username: (answer) => canonicalUsername(answer),
     }),
   rates: (described) =>
     check(described, () => new Rates(text(described.text)), ['text'], {

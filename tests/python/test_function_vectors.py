@@ -1,4 +1,4 @@
-"""Replays the vectors of pure functions: keys, networks, rates and refused configurations.
+"""Replays the vectors of pure functions: keys, networks, clients, spellings, rates and refused configurations.
 
 Those of HTTP answers, presets and advice are replayed in `test_answer_vectors.py`.
 """
@@ -13,6 +13,7 @@ import pytest
 import vectors
 from doorkeep import (
     AttemptLimiter,
+    ClientIp,
     ConfigError,
     FixedWindow,
     InvalidKeyError,
@@ -21,6 +22,8 @@ from doorkeep import (
     Rule,
     StrikeRule,
     TokenBucket,
+    canonical_email,
+    canonical_username,
     http,
     network,
 )
@@ -59,6 +62,50 @@ def test_networks_are_the_vectors_networks(case: dict[str, Any]) -> None:
         assert network(address, prefix) == expected
         rule = Rule("login", "5/1m", ipv6_prefix=prefix)
         assert rule.ip_key(address) == rule.key(expected)
+
+
+@cases("client-ip")
+def test_clients_are_found_as_the_vectors_say(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        proxies, header = take("trusted_proxies"), take("header")
+        peer, lines = take("peer"), [text(line) for line in take("lines")]
+        if "error" in case:
+            refused(take, lambda: ClientIp(proxies, header))
+            return
+        client_ip = ClientIp(proxies, header)
+        peer, expected = None if peer is None else text(peer), take("address")
+        assert client_ip.resolve(peer, {"Host": "shop.example", header.title(): lines}) == expected
+        assert client_ip.resolve(peer, [(header, line) for line in lines]) == expected
+        raw_headers = [(header.lower().encode(), line.encode("utf-8", "surrogatepass")) for line in lines]
+        assert client_ip.resolve(peer, [(b"host", b"shop.example"), *raw_headers]) == expected
+
+
+@cases("email")
+def test_emails_are_spelt_as_the_vectors_say(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        written = text(take("text"))
+        options = {option: take(option) for option in ("drop_tags", "drop_gmail_dots") if option in case}
+        if "error" in case:
+            refused(take, lambda: canonical_email(written, **options))
+            return
+        expected = take("email")
+        assert canonical_email(written, **options) == expected
+        assert canonical_email(expected, **options) == expected
+
+
+@cases("username")
+def test_user_names_are_spelt_as_the_vectors_say(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        written = text(take("text"))
+        if "error" in case:
+            refused(take, lambda: canonical_username(written))
+            return
+        expected = take("username")
+        assert canonical_username(written) == expected
+        assert canonical_username(expected) == expected
 
 
 @cases("rates")

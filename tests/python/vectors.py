@@ -29,7 +29,7 @@ TRACES = [
     "token-bucket",
     "windows-capacity",
 ]
-FUNCTIONS = ["config", "http", "keys", "lint", "network", "presets", "rates"]
+FUNCTIONS = ["client-ip", "config", "email", "http", "keys", "lint", "network", "presets", "rates", "username"]
 # A repeated call after a lost reply is the store's business; hosts have no call for it.
 ELSEWHERE = ["strikes-repeated"]
 
@@ -58,7 +58,9 @@ def fields(record: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def text(value: Any) -> str:
-    """Give a text, spelt out, by its code units, or by repetition."""
+    """Give a text, spelt out, by its code units, by repetition, or in such pieces."""
+    if isinstance(value, list):
+        return "".join(map(text, value))
     if isinstance(value, str):
         return value
     with fields(value) as take:

@@ -115,22 +115,24 @@ impl ClientIp {
 }
 
 fn proxy(text: &str) -> Result<IpNet, Error> {
-    let junk = |_| {
-        Error::config(format!(
-            "trusted proxy must be an address or a network such as 10.0.0.0/8, proxy=`{}`",
-            shown(text)
-        ))
-    };
-    let network = if text.contains('/') {
-        text.parse::<IpNet>().map_err(|_| junk(()))?
-    } else {
-        text.parse::<IpAddr>().map(IpNet::from).map_err(|_| junk(()))?
-    };
+    let network = network(text).ok_or_else(|| {
+        let text = shown(text);
+        Error::config(format!("trusted proxy must be an address or a network such as 10.0.0.0/8, proxy=`{text}`"))
+    })?;
     if network != network.trunc() {
         let text = shown(text);
         return Err(Error::config(format!("trusted proxy must have no bits set beyond its prefix, proxy=`{text}`")));
     }
     Ok(unmapped(network))
+}
+
+/// Addresses are read by the standard library, which takes no leading zeros: 010.0.0.0 is 8.0.0.0 elsewhere.
+fn network(text: &str) -> Option<IpNet> {
+    let Some((address, prefix)) = text.split_once('/') else {
+        return text.parse().map(IpAddr::into).ok();
+    };
+    let prefix = prefix.bytes().all(|b| b.is_ascii_digit()).then_some(prefix)?;
+    IpNet::new(address.parse().ok()?, prefix.parse().ok()?).ok()
 }
 
 /// A network of IPv4 addresses mapped into IPv6 is that of the IPv4 addresses, as the addresses themselves are.

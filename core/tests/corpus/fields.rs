@@ -106,8 +106,11 @@ impl Fields {
     }
 }
 
-/// A key as the corpus writes it: a text, UTF-16 units, or a text repeated.
+/// A text as the corpus writes it: as it is, by UTF-16 units, repeated, or a list of such pieces.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
+    if let Some(pieces) = value.as_array() {
+        return pieces.iter().flat_map(bytes).collect();
+    }
     if let Some(text) = value.as_str() {
         return text.as_bytes().to_vec();
     }
@@ -122,7 +125,7 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
             text.repeat(fields.narrow("times")).into_bytes()
         }
     };
-    fields.done("key");
+    fields.done("text");
     bytes
 }
 

@@ -4,14 +4,27 @@ use std::time::Duration;
 
 use doorkeep::http::RoundUp;
 use doorkeep::input::{self, Unit, Value as Host};
-use doorkeep::{AttemptLimiter, Error, FixedWindow, Limiter, Rates, Rule, Strikes, TokenBucket, network};
+use doorkeep::{
+    AttemptLimiter, ClientIp, EmailOptions, Error, FixedWindow, Limiter, Rates, Rule, Strikes, TokenBucket,
+    canonical_email, canonical_username, network,
+};
 use serde_json::{Value, json};
 
 use crate::fields::{Fields, bytes, failure, files};
 
 /// What has no steps: these files, and those of `answers.rs`.
-pub(crate) const FILES: [&str; 7] =
-    ["keys.json", "network.json", "rates.json", "config.json", "http.json", "presets.json", "lint.json"];
+pub(crate) const FILES: [&str; 10] = [
+    "client-ip.json",
+    "config.json",
+    "email.json",
+    "http.json",
+    "keys.json",
+    "lint.json",
+    "network.json",
+    "presets.json",
+    "rates.json",
+    "username.json",
+];
 
 pub(crate) fn check(file: &str, answer_to: impl Fn(&mut Fields) -> Result<Value, Error>) {
     let found = files().into_iter().find(|found| found.name == file).unwrap();
@@ -57,6 +70,40 @@ fn every_address_falls_into_the_network_of_the_corpus() {
         let prefix = input::ipv6_prefix(Host::Integer(case.take("ipv6_prefix").as_i64().unwrap().into()));
         let prefix = prefix.inspect_err(|_| drop(case.text("address")))?;
         Ok(json!({ "network": network(&case.text("address"), prefix)? }))
+    });
+}
+
+#[test]
+fn every_client_is_found_as_in_the_corpus() {
+    check("client-ip.json", |case| {
+        let (proxies, header) = (case.texts("trusted_proxies"), case.text("header"));
+        let (peer, lines) = (case.take("peer"), case.list("lines"));
+        let client_ip = ClientIp::new(&proxies.iter().map(String::as_str).collect::<Vec<_>>(), &header)?;
+        // A host passes no peer as an empty one, and what is no Unicode with its surrogates replaced.
+        let peer = if peer.is_null() { Vec::new() } else { bytes(&peer) };
+        let lines: Vec<Vec<u8>> = lines.iter().map(bytes).collect();
+        let address = client_ip.resolve(&String::from_utf8_lossy(&peer), &lines);
+        Ok(json!({ "address": address.map(|address| address.to_string()) }))
+    });
+}
+
+#[test]
+fn every_email_has_the_spelling_of_the_corpus() {
+    check("email.json", |case| {
+        let mut option = |name: &str| case.take_if_any(name).is_some_and(|truth| truth.as_bool().unwrap());
+        let options = EmailOptions { drop_tags: option("drop_tags"), drop_gmail_dots: option("drop_gmail_dots") };
+        let email = canonical_email(input::email(Some(&bytes(&case.take("text"))))?, options)?;
+        assert_eq!(canonical_email(&email, options).as_ref(), Ok(&email));
+        Ok(json!({ "email": email }))
+    });
+}
+
+#[test]
+fn every_user_name_has_the_spelling_of_the_corpus() {
+    check("username.json", |case| {
+        let username = canonical_username(input::username(Some(&bytes(&case.take("text"))))?)?;
+        assert_eq!(canonical_username(&username).as_ref(), Ok(&username));
+        Ok(json!({ "username": username }))
     });
 }
 

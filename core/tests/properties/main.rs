@@ -9,6 +9,7 @@ mod all_or_nothing;
 mod floods;
 mod give_back;
 mod histories;
+mod identity;
 mod model;
 mod pair;
 mod retry;

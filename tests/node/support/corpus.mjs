@@ -18,7 +18,18 @@ export const LIMITER_FILES = [
   'token-bucket',
   'windows-capacity',
 ]
-export const FUNCTION_FILES = ['config', 'http', 'keys', 'lint', 'network', 'presets', 'rates']
+export const FUNCTION_FILES = [
+  'client-ip',
+  'config',
+  'email',
+  'http',
+  'keys',
+  'lint',
+  'network',
+  'presets',
+  'rates',
+  'username',
+]
 /** A repeated call after a lost reply: hosts have no call for it. */
 const NOT_FOR_HOSTS = ['strikes-repeated']
 
@@ -47,8 +58,9 @@ export function only(object, names, optional = []) {
   return object
 }
 
-/** A text, in one of the three ways to write it. */
+/** A text, in one of the three ways to write it, or in such pieces. */
 export function text(value) {
+  if (Array.isArray(value)) return value.map(text).join('')
   if (typeof value === 'string') return value
   if (Object.hasOwn(value, 'utf16')) return String.fromCharCode(...only(value, ['utf16']).utf16)
   const { repeat, times } = only(value, ['repeat', 'times'])

@@ -1,0 +1,89 @@
+"""Canonical spellings of emails and user names, with `unicodedata` and the codec of Punycode.
+
+Knows of UTS 46 what the vectors need. Invariant: two letters that a reader tells apart are never merged.
+"""
+
+import unicodedata
+
+from errors import InvalidKeyError
+
+MAX_BYTES = 1024
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+IGNORED_IN_DOMAINS = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))
+NOT_IN_DOMAINS = set(' "#%/:<>?@[\\]^`{|}\x7f') | set(map(chr, range(0x20)))
+GMAIL = ("gmail.com", "googlemail.com")
+
+
+def email(text, drop_tags=False, drop_gmail_dots=False):
+    text = plain("an email", text)
+    if text.count("@") != 1:
+        raise InvalidKeyError("an email must have exactly one @")
+    local, _, domain = text.partition("@")
+    domain = ascii_domain(domain) if domain else ""
+    if drop_tags:
+        local = local[:1] + local[1:].split("+")[0]
+    if drop_gmail_dots and domain in GMAIL:
+        local = folded(local.replace(".", "")).lstrip(WHITE_SPACE)
+    if not local or not domain:
+        raise InvalidKeyError("an email must have text on both sides of the @")
+    return bounded("an email", f"{local}@{domain}")
+
+
+def username(text):
+    text = plain("a username", text)
+    if not text:
+        raise InvalidKeyError("a username must not be empty")
+    return bounded("a username", text)
+
+
+def plain(what, text):
+    # A pair of surrogates is one character, as other languages hold it; what is left of them stands alone.
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    if any(unicodedata.category(char) == "Cs" for char in text):
+        raise InvalidKeyError(f"{what} must have no lone surrogate")
+    text = folded(bounded(what, text).strip(WHITE_SPACE)).strip(WHITE_SPACE)
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise InvalidKeyError(f"{what} must have no control character")
+    return text
+
+
+def bounded(what, text):
+    size = len(text.encode())
+    if size > MAX_BYTES:
+        raise InvalidKeyError(f"{what} must be at most {MAX_BYTES} bytes, bytes={size}")
+    return text
+
+
+def folded(text):
+    compatible = unicodedata.normalize("NFKC", text)
+    return unicodedata.normalize("NFKC", "".join(char.lower() for char in compatible))
+
+
+def ascii_domain(domain):
+    labels = domain.translate(IGNORED_IN_DOMAINS).replace("\u3002", ".").split(".")
+    if len(labels) > 1 and labels[-1] == "":
+        labels.pop()
+    made = [ascii_label(label) for label in labels]
+    if len(".".join(made)) > 253 or not all(1 <= len(label) <= 63 for label in made):
+        raise no_domain()
+    return ".".join(made)
+
+
+def ascii_label(label):
+    if label.startswith("xn--"):
+        try:
+            decoded = label[4:].encode().decode("punycode")
+        except (UnicodeError, OverflowError):
+            raise no_domain() from None
+        if decoded.isascii() or ascii_label(decoded) != label:
+            raise no_domain()
+        return label
+    if NOT_IN_DOMAINS & set(label) or any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in label):
+        raise no_domain()
+    if label and unicodedata.category(label[0]).startswith("M"):
+        raise no_domain()
+    return label if label.isascii() else "xn--" + label.encode("punycode").decode()
+
+
+def no_domain():
+    return InvalidKeyError("the domain of an email must be a domain name")
