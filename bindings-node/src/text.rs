@@ -20,6 +20,21 @@ impl<T> Call<'_, T> {
     pub(crate) fn text<R>(&self, index: usize, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
         with_text(self.env, self.arguments[index], take)
     }
+
+    /// The bytes of the first `reach` units of the text at `index`, so that one of megabytes costs nothing; none when
+    /// that argument is not a text.
+    pub(crate) fn start_of_text(&self, index: usize, reach: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let (mut units, mut length) = (vec![0_u16; reach + 1], 0);
+        let value = self.arguments[index];
+        // SAFETY: the buffer has room for as many units as are said, the closing NUL included; the engine cuts the rest.
+        let status =
+            unsafe { sys::napi_get_value_string_utf16(self.env, value, units.as_mut_ptr(), units.len(), &mut length) };
+        if status == sys::Status::napi_string_expected {
+            return Ok(None);
+        }
+        check(status)?;
+        Ok(Some(input::wtf8(&units[..length])))
+    }
 }
 
 /// Hands the bytes of a text to `take`; none when the value is not a text.

@@ -3,7 +3,7 @@
 use doorkeep::{EmailOptions, input};
 use pyo3::prelude::*;
 
-use crate::convert::{Given, read, text};
+use crate::convert::{Given, read, start_of, text};
 use crate::refused::Answer;
 
 /// Give the canonical spelling of an email, to look the account up by and to make keys of.
@@ -44,7 +44,10 @@ pub(crate) fn canonical_email(
         drop_tags: read(drop_tags, input::drop_tags)?,
         drop_gmail_dots: read(drop_gmail_dots, input::drop_gmail_dots)?,
     };
-    Ok(doorkeep::canonical_email(input::email(self::text(text)?.as_deref())?, options)?)
+    Ok(doorkeep::canonical_email(
+        input::email(self::text(&start_of(text, input::SPELLING_REACH)?)?.as_deref())?,
+        options,
+    )?)
 }
 
 /// Give the canonical spelling of a user name, to look the account up by and to make keys of.
@@ -68,5 +71,5 @@ pub(crate) fn canonical_email(
 ///     `text` is no text, is empty, has a control character or a lone surrogate, or is too long: answer 400.
 #[pyfunction]
 pub(crate) fn canonical_username(text: &Bound<'_, PyAny>) -> Answer<String> {
-    Ok(doorkeep::canonical_username(input::username(self::text(text)?.as_deref())?)?)
+    Ok(doorkeep::canonical_username(input::username(self::text(&start_of(text, input::SPELLING_REACH)?)?.as_deref())?)?)
 }

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use doorkeep::{ClientIp as Core, input};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyBytes, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString, PyTuple};
 
-use crate::convert::{Given, read, text};
+use crate::convert::{Given, end_of, read, text};
 use crate::refused::Answer;
 
 /// The address of the client behind proxies that you trust.
@@ -172,15 +172,10 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Answer<(Bound<'py, PyAny>, Bound<'p
 }
 
 /// One line of a header. A value that is neither text nor bytes names no address.
-fn line<'a>(value: &'a Bound<'_, PyAny>) -> Answer<Cow<'a, [u8]>> {
-    if let Ok(text) = value.cast::<PyString>() {
-        let reach = isize::try_from(Core::REACH).expect("a few kilobytes");
-        if text.len()? > Core::REACH {
-            let end = text.get_item(PySlice::new(text.py(), -reach, isize::MAX, 1))?;
-            return Ok(Cow::Owned(text_or_bytes(&end)?.unwrap_or_default().into_owned()));
-        }
-    }
-    Ok(text_or_bytes(value)?.unwrap_or_default())
+fn line(value: &Bound<'_, PyAny>) -> Answer<Vec<u8>> {
+    let end = end_of(value, Core::REACH)?;
+    let line = text_or_bytes(&end)?.unwrap_or_default();
+    Ok(line[line.len().saturating_sub(Core::REACH)..].to_vec())
 }
 
 fn text_or_bytes<'a>(value: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u8]>>> {

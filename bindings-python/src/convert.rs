@@ -10,7 +10,7 @@ use doorkeep::input::{self, Unit, Value};
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PySlice, PyString};
 
 use crate::refused::Answer;
 
@@ -49,6 +49,24 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(object.py()) => lone_surrogates(text).map(Some),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The first `reach` characters of a text, so that one of megabytes costs nothing. Anything else is given as it is.
+pub(crate) fn start_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<Bound<'py, PyAny>> {
+    if !object.is_instance_of::<PyString>() || object.len()? <= reach {
+        return Ok(object.clone());
+    }
+    let reach = isize::try_from(reach).unwrap_or(isize::MAX);
+    object.get_item(PySlice::new(object.py(), 0, reach, 1))
+}
+
+/// The last `reach` characters of a text, read like [`start_of`].
+pub(crate) fn end_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<Bound<'py, PyAny>> {
+    if !object.is_instance_of::<PyString>() || object.len()? <= reach {
+        return Ok(object.clone());
+    }
+    let reach = isize::try_from(reach).unwrap_or(isize::MAX);
+    object.get_item(PySlice::new(object.py(), -reach, isize::MAX, 1))
 }
 
 /// The name of a rule. Lone surrogates come as replacement characters, which no name has either.

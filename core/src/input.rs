@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Error, shown};
 use crate::http::RoundUp;
+use crate::identity::canonical;
 use crate::identity::client_ip::DEFAULT_HEADER;
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::period_text;
@@ -325,10 +326,13 @@ pub fn drop_gmail_dots(value: Value<'_>) -> Result<bool, Error> {
     flag("drop gmail dots", value)
 }
 
+/// How much of the start of an email or a user name says that it is too long; a host needs to read no more.
+pub const SPELLING_REACH: usize = canonical::MAX_BYTES + 1;
+
 /// An email as a host passes it: none when it is no text, WTF-8 when it holds lone surrogates.
 ///
 /// # Errors
-/// It is no text, or holds lone surrogates, which no canonical spelling has.
+/// It is no text, is longer than 1,024 bytes, or holds lone surrogates, which no canonical spelling has.
 pub fn email(bytes: Option<&[u8]>) -> Result<&str, Error> {
     well_formed("an email", bytes)
 }
@@ -336,7 +340,7 @@ pub fn email(bytes: Option<&[u8]>) -> Result<&str, Error> {
 /// A user name as a host passes it, read like [`email`].
 ///
 /// # Errors
-/// It is no text, or holds lone surrogates.
+/// It is no text, is longer than 1,024 bytes, or holds lone surrogates.
 pub fn username(bytes: Option<&[u8]>) -> Result<&str, Error> {
     well_formed("a username", bytes)
 }
@@ -392,6 +396,7 @@ fn flag(what: &str, value: Value<'_>) -> Result<bool, Error> {
 
 fn well_formed<'a>(what: &str, bytes: Option<&'a [u8]>) -> Result<&'a str, Error> {
     let bytes = bytes.ok_or_else(|| Error::key(format!("{what} must be text")))?;
+    let bytes = canonical::bounded(what, bytes)?;
     std::str::from_utf8(bytes).map_err(|_| Error::key(format!("{what} must have no lone surrogate")))
 }
 

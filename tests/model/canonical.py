@@ -39,18 +39,17 @@ def username(text):
 def plain(what, text):
     # A pair of surrogates is one character, as other languages hold it; what is left of them stands alone.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    if any(unicodedata.category(char) == "Cs" for char in text):
+    if any(unicodedata.category(char) == "Cs" for char in bounded(what, text)):
         raise InvalidKeyError(f"{what} must have no lone surrogate")
-    text = folded(bounded(what, text).strip(WHITE_SPACE)).strip(WHITE_SPACE)
+    text = folded(text.strip(WHITE_SPACE)).strip(WHITE_SPACE)
     if any(unicodedata.category(char) == "Cc" for char in text):
         raise InvalidKeyError(f"{what} must have no control character")
     return text
 
 
 def bounded(what, text):
-    size = len(text.encode())
-    if size > MAX_BYTES:
-        raise InvalidKeyError(f"{what} must be at most {MAX_BYTES} bytes, bytes={size}")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise InvalidKeyError(f"{what} must be at most {MAX_BYTES} bytes")
     return text
 
 

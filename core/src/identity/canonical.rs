@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::error::Error;
 
 /// No email and no name of a user is longer; bounds the work for texts of any size.
-const MAX_BYTES: usize = 1024;
+pub(crate) const MAX_BYTES: usize = 1024;
 const GMAIL: [&str; 2] = ["gmail.com", "googlemail.com"];
 
 /// What providers of mail take for one mailbox and others do not. Both are off by default.
@@ -82,11 +82,11 @@ fn plain(what: &str, text: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn bounded<T: AsRef<str>>(what: &str, text: T) -> Result<T, Error> {
+pub(crate) fn bounded<T: AsRef<[u8]>>(what: &str, text: T) -> Result<T, Error> {
     if text.as_ref().len() <= MAX_BYTES {
         return Ok(text);
     }
-    Err(Error::key(format!("{what} must be at most {MAX_BYTES} bytes, bytes={}", text.as_ref().len())))
+    Err(Error::key(format!("{what} must be at most {MAX_BYTES} bytes")))
 }
 
 /// One character at a time: case folding of whole texts would take ß for ss.
