@@ -206,10 +206,12 @@ def test_two_guesses_in_one_request_are_two(served: str, limiter: Limiter) -> No
 
 
 def test_a_backend_that_authenticates_in_turn_is_the_same_guess(served: str, limiter: Limiter) -> None:
-    assert post_json(served + "/api/login", username="ann", password="guess").status_code == 401
+    for _ in range(4):
+        assert post_json(served + "/api/login", username="ann", password="guess").status_code == 401
+    # One attempt is left: a second one would be denied.
     assert post_json(served + "/api/login", username="ann", password="nested").status_code == 200
     assert left() == 5
-    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 49
+    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 46
 
 
 @pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
