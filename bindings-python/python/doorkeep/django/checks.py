@@ -1,14 +1,12 @@
 """What ``manage.py check`` says of the settings.
 
-=====  =================================================================================================
-E001   ``DOORKEEP`` is not acceptable; the message names the piece.
-E002   A backend stands before doorkeep's: it would see passwords of denied guesses.
-W001   The backend is missing: log-ins are not counted.
-W002   The middleware is missing: a denied log-in looks like a wrong password.
-W003   The middleware stands behind the session's, which looks up before anything is denied.
-W004   Advice on the rules of the log-in, as `doorkeep.lint` gives it.
-W005   With ``--deploy``: state is in the memory of each worker.
-=====  =================================================================================================
+* E001: ``DOORKEEP`` is not acceptable; the message names the piece.
+* E002: a backend stands before doorkeep's: it would see passwords of denied guesses.
+* W001: the backend is missing: log-ins are not counted.
+* W002: the middleware is missing: a denied log-in looks like a wrong password.
+* W003: the middleware stands behind the session's, which looks up before anything is denied.
+* W004: advice on the rules of the log-in, as `doorkeep.lint` gives it.
+* W005: with ``--deploy``: state is in the memory of each worker.
 """
 
 from __future__ import annotations

@@ -1,28 +1,25 @@
 """The setting ``DOORKEEP``: one mapping, read once, and again when a test overrides it.
 
-==================  ==================================================================================================
-``rules``           What may be counted: a list of names of presets and of rules, or a mapping of names as
-                    `Limiter.from_config` reads it, each with ``by``. Default: the presets ``login_ip``,
-                    ``login_account_ip`` and ``login_account``.
-``login``           The names of the rules that a log-in counts. Default: all of ``rules``.
-``redis``           The URL of the store; with ``prefix``, ``timeout`` and ``on_error``. Default: this process's memory.
-``capacity``        How many windows and strike keys this process holds.
-``trusted_proxies`` The networks of your own proxies, and ``header``, what they write the client's address into.
-``account``         How spellings of an account become one text: ``"username"`` (the default), ``"email"``, or a
-                    callable of one text, or its dotted path.
-``credential``      The names of the credential that holds the account, the first that is given. Default:
-                    ``username``, the ``USERNAME_FIELD`` of the user model, ``email``.
-``forgive``         Rules forgotten by a right password. Default: those keyed by account and address together.
-``forgive_address`` Rules keyed by an address that a right password forgets. Default: none; read the docs first.
-``give_back``       Rules on which a right password costs nothing. Default: all other rules of ``login``.
-``count_on``        Exception classes, or their paths, that are answers of yours and leave an attempt counted.
-``paths``           Rules on addresses by path: ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a
-                    prefix; without a method every request counts.
-``throttles``       Rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
-``round_up``        A duration: denials by rules that are not keyed by the address alone tell waits rounded up to it.
-``rate_limit``      Whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
-``clock``           A callable giving seconds, for tests.
-==================  ==================================================================================================
+* ``rules``: what may be counted. A list of names of presets and of rules, or a mapping of names as `Limiter.from_config`
+  reads it, each with ``by``. Default: the presets ``login_ip``, ``login_account_ip`` and ``login_account``.
+* ``login``: the names of the rules that a log-in counts. Default: all of ``rules``.
+* ``redis``: the URL of the store; with ``prefix``, ``timeout`` and ``on_error``. Default: this process's memory.
+* ``capacity``: how many windows and strike keys this process holds.
+* ``trusted_proxies``: the networks of your own proxies, and ``header``, what they write the client's address into.
+* ``account``: how spellings of an account become one text: ``"username"`` (the default), ``"email"``, a callable of one
+  text, or its dotted path.
+* ``credential``: the names of the credentials that name an account; each that is given counts. Default: ``username``,
+  the ``USERNAME_FIELD`` of the user model, ``email``.
+* ``forgive``: rules forgotten by a right password. Default: those keyed by account and address together.
+* ``forgive_address``: rules keyed by an address that a right password forgets. Default: none.
+* ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
+* ``count_on``: exception classes, or their paths, that are answers of yours and leave an attempt counted.
+* ``paths``: rules on addresses by path, ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a prefix;
+  without a method every request counts.
+* ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
+* ``round_up``: a duration; denials by rules that are not keyed by the address alone tell waits rounded up to it.
+* ``rate_limit``: whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
+* ``clock``: a callable giving seconds, for tests.
 
 Knows no request. Invariant: an unknown name is refused, so that a misspelt limit is not a missing one.
 """
