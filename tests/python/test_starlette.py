@@ -567,6 +567,15 @@ def test_fields_are_sent_only_when_asked_and_with_every_answer(serve: Serve, lim
     assert not [name for name in CLIENT.get(silent + "/plain").headers if name.startswith("ratelimit")]
 
 
+def test_fields_are_added_to_an_answer_without_headers(limiter: Any) -> None:
+    async def bare(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    middleware = AddressLimit(bare, limiter=limiter, rules=[IP], rate_limit=True)
+    assert {name for name, _ in Exchange().run(middleware)[0]["headers"]} == {b"ratelimit", b"ratelimit-policy"}
+
+
 def test_fields_of_a_block_need_handlers_that_are_installed(limiter: Any) -> None:
     async def endpoint(request: Request) -> Response:
         async with attempt_for(request, limiter, ANN, rate_limit=True):

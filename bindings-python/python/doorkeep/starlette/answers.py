@@ -80,14 +80,13 @@ async def refuse(websocket: WebSocket, response: Response) -> None:
 
 
 def collecting_fields(scope: Scope, send: Send) -> Send:
-    """Make a `send` that adds to an answer the fields that guards have kept for it; they need not be kept twice."""
-    if _FIELDS in scope:
-        return send
+    """Make a `send` that adds to an answer the fields that guards within have kept for it."""
     fields: list[Mapping[str, str]] = []
     scope[_FIELDS] = fields
 
     async def send_with_fields(message: Message) -> None:
         if fields and message["type"] == "http.response.start":
+            message.setdefault("headers", [])  # which an application may leave out
             headers = MutableHeaders(scope=message)
             for name, value in (item for kept in fields for item in kept.items()):
                 headers.append(name, value)
