@@ -48,6 +48,7 @@ lint: build ## check the form and the types of all languages
 	$(VENV)/mypy
 	$(VENV)/mypy demo/*.py
 	$(VENV)/mypy site/*.py
+	$(VENV)/mypy examples/token_issuer/*.py
 	$(VENV)/python -m mypy.stubtest doorkeep --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
