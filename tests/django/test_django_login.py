@@ -14,7 +14,7 @@ from backends import ASKED, SEEN, CountingHasher
 from doorkeep import Limiter, ManualClock, network
 from doorkeep.django import conf
 from project import PASSWORD, RULES
-from web import CLIENT, attack, post_form, post_json
+from web import CLIENT, attack, hang_up, post_form, post_json
 
 ADDRESS = "127.0.0.1"
 
@@ -198,6 +198,16 @@ def test_a_crash_while_a_password_is_looked_at_is_given_back(served: str, limite
 def test_a_backend_that_forbids_is_a_wrong_guess(served: str, limiter: Limiter) -> None:
     assert post_json(served + "/api/login", username="ann", password="forbidden").status_code == 401
     assert left() == 4
+
+
+@pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
+def test_a_guess_whose_client_hangs_up_stays_counted(served: str, limiter: Limiter, path: str) -> None:
+    CountingHasher.delay = 0.3
+    for n in range(5):
+        hang_up(served + path, {"username": "ann", "password": "guess"}, once=lambda n=n: len(SEEN) > n)
+    CountingHasher.delay = 0.0
+    assert post_json(served + path, username="ann", password=PASSWORD).status_code == 429
+    assert left() == 0
 
 
 def test_two_guesses_in_one_request_are_two(served: str, limiter: Limiter) -> None:

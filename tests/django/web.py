@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+import socket
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -34,13 +36,28 @@ def attack(url: str, bodies: Iterable[dict[str, Any]], *, as_form: bool = False)
     return asyncio.run(send_all())
 
 
+def hang_up(url: str, body: dict[str, Any], once: Callable[[], bool]) -> None:
+    """Send a body, and leave once something is true, before the answer comes."""
+    place = urlsplit(url)
+    with socket.create_connection((str(place.hostname), place.port or 80), 10) as connection:
+        connection.sendall(_request(place.path, "application/json", json.dumps(body)))
+        deadline = time.monotonic() + 30
+        while not once():
+            assert time.monotonic() < deadline, "the request did not get so far"
+            time.sleep(0.01)
+
+
+def _request(path: str, kind: str, content: str) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode()
+
+
 async def _send(url: str, body: dict[str, Any], as_form: bool) -> int:
     place = urlsplit(url)
     kind = "application/x-www-form-urlencoded" if as_form else "application/json"
     content = urlencode(body) if as_form else json.dumps(body)
-    head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n"
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
-    writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode())
+    writer.write(_request(place.path, kind, content))
     answer = await reader.read()
     writer.close()
     return int(answer.split(b" ")[1])

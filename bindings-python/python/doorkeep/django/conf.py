@@ -1,7 +1,7 @@
 """The setting ``DOORKEEP``: one mapping, read once, and again when a test overrides it.
 
-* ``rules``: what may be counted. A list of names of presets and of rules, or a mapping of names as `Limiter.from_config`
-  reads it, each with ``by``. Default: the presets ``login_ip``, ``login_account_ip`` and ``login_account``.
+* ``rules``: what may be counted. A list of names of presets and of rules, or a mapping of names as
+  `Limiter.from_config` reads it, each with ``by``. Default: ``login_ip``, ``login_account_ip`` and ``login_account``.
 * ``login``: the names of the rules that a log-in counts. Default: all of ``rules``.
 * ``redis``: the URL of the store; with ``prefix``, ``timeout`` and ``on_error``. Default: this process's memory.
 * ``capacity``: how many windows and strike keys this process holds.
