@@ -10,11 +10,15 @@ from ipaddress import IPv4Address, IPv6Address
 from doorkeep._native import Key, Rule, StrikeRule, network
 from doorkeep.errors import ConfigError, InvalidKeyError
 
+TYPE_CHECKING = False  # without the module typing, which takes longer to import than this package
+if TYPE_CHECKING:
+    from doorkeep._native import _AnyRule
+
 _warned = False
 
 
 def keys_for(
-    rules: Rule | StrikeRule | Iterable[Rule | StrikeRule],
+    rules: "Rule | StrikeRule | Iterable[_AnyRule]",
     *,
     address: str | IPv4Address | IPv6Address | None = None,
     **values: str | None,
@@ -70,7 +74,7 @@ def keys_for(
 
 
 def _part(
-    rule: Rule | StrikeRule, word: str, address: str | IPv4Address | IPv6Address | None, texts: dict[str, str | None]
+    rule: "_AnyRule", word: str, address: str | IPv4Address | IPv6Address | None, texts: dict[str, str | None]
 ) -> str:
     if word == "address" and address is not None:
         return network(address, rule.ipv6_prefix)

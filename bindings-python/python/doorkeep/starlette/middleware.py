@@ -7,15 +7,19 @@ admitted one passes through with nothing changed but the attempt in its scope.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from doorkeep import ClientIp, ConfigError, Rule, StrikeRule, keys_for
+from doorkeep import ClientIp, ConfigError, keys_for
 from doorkeep.errors import AttemptDenied, InvalidKeyError
 from doorkeep.starlette.answers import answer, collecting_fields, refuse
 from doorkeep.starlette.attempts import AnyLimiter, count
+
+if TYPE_CHECKING:
+    from doorkeep._native import _AnyRule
 
 
 class AddressLimit:
@@ -62,7 +66,7 @@ class AddressLimit:
         app: ASGIApp,
         *,
         limiter: AnyLimiter,
-        rules: Iterable[Rule | StrikeRule],
+        rules: Iterable[_AnyRule],
         client_ip: ClientIp | None = None,
         cost: int = 1,
         applies: Callable[[HTTPConnection], bool] = lambda connection: True,
