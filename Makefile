@@ -49,7 +49,7 @@ lint: build ## check the form and the types of all languages
 	$(VENV)/mypy demo/*.py
 	$(VENV)/mypy site/*.py
 	$(VENV)/mypy examples/token_issuer/*.py
-	$(VENV)/python -m mypy.stubtest doorkeep --allowlist bindings-python/stubtest-allowlist.txt
+	$(VENV)/python -m mypy.stubtest doorkeep._native --mypy-config-file pyproject.toml --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
 rust: build/servers ## test the core, in memory and over both servers
