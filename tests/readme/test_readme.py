@@ -105,8 +105,9 @@ class DjangoProject:
             return client.post(url, **self._form(client.get(url), password))
 
     async def attack(self, url: str) -> Counter[int]:
-        limits = httpx.Limits(max_connections=50)
-        async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+        # Django's own server queues ten connections: more would wait for their packets to be sent again.
+        limits = httpx.Limits(max_connections=20)
+        async with httpx.AsyncClient(limits=limits, timeout=120) as client:
             form = await client.get(url)
             guesses = (client.post(url, **self._form(form, f"guess {i}")) for i in range(GUESSES))
             return Counter(answer.status_code for answer in await asyncio.gather(*guesses))
