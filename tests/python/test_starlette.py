@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -210,14 +211,14 @@ def test_a_request_without_an_address_is_not_counted_by_it_and_that_is_logged_on
 ) -> None:
     monkeypatch.setattr("doorkeep._keys._warned", False)
     app = make_app(limiter)
-    socket = str(tmp_path / "socket")
+    path = str(tmp_path / "socket")
 
     async def call() -> list[int]:
-        server = uvicorn.Server(uvicorn.Config(app, uds=socket, log_level="critical", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, uds=path, log_level="critical", lifespan="off"))
         serving = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.01)
-        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=socket)) as client:
+        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=path)) as client:
             statuses = [(await client.get("http://x/login/x")).status_code for _ in range(5)]
         server.should_exit = True
         await serving
@@ -506,6 +507,26 @@ def test_a_store_is_shared_by_middleware_and_blocks_and_a_crash_reaches_it(
         429,
     ]
     assert left(limiter) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", [Limiter, aio.Limiter])
+def test_the_event_loop_goes_on_while_a_store_is_silent(kind: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = RedisStore(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", timeout=1, on_error="closed")
+        app = make_app(kind(store=store), middleware=False)
+
+        async def beats_during_a_request() -> int:
+            exchange, beats = Exchange(path="/login/x"), 0
+            request = asyncio.create_task(app(exchange.scope, exchange.receive, exchange.send))  # type: ignore[arg-type]
+            while not request.done():
+                await asyncio.sleep(0.01)
+                beats += 1
+            assert exchange.sent[0]["status"] == 503
+            return beats
+
+        # Two or three if the loop waited for the second that the call may take.
+        assert asyncio.run(beats_during_a_request()) >= 10
+        store.close()
 
 
 def test_a_lifespan_closes_stores_after_the_applications_own_has_ended() -> None:
