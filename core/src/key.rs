@@ -112,6 +112,12 @@ impl Key {
         Ok(Self { rule: rule.clone(), digest, is_address })
     }
 
+    /// Aims the key at another value of its rule.
+    #[cfg(feature = "lab")]
+    pub(crate) fn set_digest(&mut self, digest: Digest) {
+        self.digest = digest;
+    }
+
     /// The rule that decides for this key.
     #[must_use]
     pub fn rule(&self) -> &Rule {

@@ -36,7 +36,7 @@
 //! `time`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
 //! lock) → `registry`, `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
 //! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
-//! server) → `either` (memory or server, chosen at run time). [`input`] judges what host languages pass in.
+//! server) → `either` (memory or server, chosen at run time). With the feature `lab`: `lab` (attacks over these limiters). [`input`] judges what host languages pass in.
 
 mod decision;
 #[cfg(feature = "redis")]
@@ -48,6 +48,8 @@ mod id;
 mod identity;
 pub mod input;
 mod key;
+#[cfg(feature = "lab")]
+pub mod lab;
 mod limits;
 pub mod lint;
 mod period_text;

@@ -24,12 +24,20 @@ pub(crate) const DEFAULT_IPV6_PREFIX: u8 = 64;
 /// ```
 pub fn network(address: &str, ipv6_prefix: u8) -> Result<String, Error> {
     check_prefix(ipv6_prefix)?;
-    match parse(address)? {
-        IpAddr::V4(v4) => Ok(v4.to_string()),
-        IpAddr::V6(v6) => Ok(match embedded_v4(v6) {
-            Some(v4) => v4.to_string(),
-            None => format!("{}/{ipv6_prefix}", Ipv6Addr::from_bits(v6.to_bits() & mask(ipv6_prefix))),
-        }),
+    Ok(match bucket(parse(address)?, ipv6_prefix) {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("{v6}/{ipv6_prefix}"),
+    })
+}
+
+/// The first address of the bucket of an address.
+pub(crate) fn bucket(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => match embedded_v4(v6) {
+            Some(v4) => v4.into(),
+            None => Ipv6Addr::from_bits(v6.to_bits() & mask(ipv6_prefix)).into(),
+        },
     }
 }
 

@@ -100,6 +100,12 @@ impl FixedWindow {
         Ok(summary.into_decision())
     }
 
+    /// The wait in µs until one attempt fits; none if it fits now. Counts nothing.
+    #[cfg(feature = "lab")]
+    pub(crate) fn wait(&self, key: &[u8], now: Timestamp) -> Option<u64> {
+        self.windows.lock().wait(&self.digests.of(key), now)
+    }
+
     /// Forgets a key. Always true: memory does not fail.
     ///
     /// # Errors

@@ -51,6 +51,12 @@ impl Limiter {
         Ok(Self(Arc::new(Inner { memory: Memory::new(capacity), ids: AttemptIds::default() })))
     }
 
+    /// Like [`Limiter::new`], with shards that are the same in every process.
+    #[cfg(feature = "lab")]
+    pub(crate) fn repeatable(capacity: usize) -> Self {
+        Self(Arc::new(Inner { memory: Memory::repeatable(capacity), ids: AttemptIds::default() }))
+    }
+
     /// Counts `cost` on every key, or nothing on any. Cost 0 asks only. A strike rule counts one attempt whatever the cost.
     ///
     /// # Errors

@@ -61,6 +61,26 @@ impl TokenBucket {
         })
     }
 
+    /// The same bucket, empty, with shards that are the same in every process.
+    #[cfg(feature = "lab")]
+    pub(crate) fn repeatable(mut self, capacity: usize) -> Self {
+        let gcra = *self.buckets.lock(0).gcra(ONE_GROUP);
+        self.buckets = Shards::with_hash(capacity, crate::table::KeyedHash::known());
+        self.buckets.add_group(gcra);
+        self.digests = TextDigests::known();
+        self
+    }
+
+    /// The wait in µs until one token is there; none if there is one now. Takes nothing.
+    #[cfg(feature = "lab")]
+    pub(crate) fn wait(&self, key: &[u8], now: Timestamp) -> Option<u64> {
+        let key = self.digests.of(key);
+        match self.buckets.lock_of(&key).check(&key, ONE_GROUP, now, 1).tested {
+            Err(crate::decision::Wait::Micros(wait)) => Some(wait),
+            _ => None,
+        }
+    }
+
     /// The same bucket under a name of its own: its rule in counters.
     ///
     /// # Errors

@@ -29,11 +29,15 @@ pub(crate) struct Shards {
 
 impl Shards {
     pub(crate) fn new(capacity: usize) -> Self {
+        Self::with_hash(capacity, KeyedHash::new())
+    }
+
+    pub(crate) fn with_hash(capacity: usize, hash: KeyedHash) -> Self {
         let shards = if capacity < SHARDED_FROM { 1 } else { SHARDS };
         // The remainder goes to the first shards, so that the capacities add up.
         let share = |shard: usize| capacity / shards + usize::from(shard < capacity % shards);
         let tables = (0..shards).map(|shard| Mutex::new(WindowTable::new(share(shard)))).collect();
-        Self { tables, hash: KeyedHash::new() }
+        Self { tables, hash }
     }
 
     pub(crate) fn add_group(&self, gcra: Gcra) {
@@ -103,6 +107,12 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, shards: Shards::new(capacity), rules: Registry::default() }
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn repeatable(capacity: usize) -> Self {
+        let shards = Shards::with_hash(capacity, KeyedHash::known());
+        Self { capacity, shards, rules: Registry::default() }
     }
 
     pub(crate) fn capacity(&self) -> usize {

@@ -84,6 +84,13 @@ impl FixedWindows {
         (tested.map(drop), View { window, is_open: true, ..view })
     }
 
+    /// The wait in µs until one attempt fits; none if it fits now. Counts nothing.
+    #[cfg(feature = "lab")]
+    pub(crate) fn wait(&self, key: &Digest, now: Timestamp) -> Option<u64> {
+        let view = self.policy.load(self.slots.find(key, 0).map(|slot| self.slots.get(slot).window), now);
+        self.policy.test(&view, now).err()
+    }
+
     pub(crate) fn reset(&mut self, key: &Digest) {
         if let Some(slot) = self.slots.find(key, 0) {
             self.forget(slot);
