@@ -21,6 +21,7 @@ mod events;
 mod fixed_window;
 mod http;
 mod key;
+mod lab;
 mod limiter;
 mod noop;
 mod options;
@@ -67,6 +68,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(canonical::canonical_email, module)?)?;
     module.add_function(wrap_pyfunction!(canonical::canonical_username, module)?)?;
     module.add_function(wrap_pyfunction!(decision::restore, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::run, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::check, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::bound, module)?)?;
     module.add("_noop_limiter", noop::NoopLimiter)?;
     // What is public stands in `doorkeep` and `doorkeep.aio`; a second list here could only disagree.
     module.delattr("__all__")

@@ -67,7 +67,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    fn micros(self) -> u32 {
+    pub(crate) fn micros(self) -> u32 {
         10_u32.pow(self.decimals())
     }
 
@@ -400,7 +400,12 @@ fn well_formed<'a>(what: &str, bytes: Option<&'a [u8]>) -> Result<&'a str, Error
     std::str::from_utf8(bytes).map_err(|_| Error::key(format!("{what} must have no lone surrogate")))
 }
 
-fn whole(what: &str, value: Value<'_>, bounds: RangeInclusive<u64>, default: Option<u64>) -> Result<u64, Error> {
+pub(crate) fn whole(
+    what: &str,
+    value: Value<'_>,
+    bounds: RangeInclusive<u64>,
+    default: Option<u64>,
+) -> Result<u64, Error> {
     let number = match value {
         Value::Missing => match default {
             Some(default) => return Ok(default),

@@ -35,6 +35,7 @@
 //! `scenario` (what is asked for; the file) → `subject` (what a limiter looks like from here) → `subjects` (ours) →
 //! `fleet` (replicas, a store that fails) → `attacker`, `users` (who asks) → `run` (one queue of moments) → `columns`.
 
+mod ask;
 mod attacker;
 pub mod bounds;
 mod columns;
@@ -52,6 +53,7 @@ mod tally;
 mod targets;
 mod users;
 
+pub use ask::{bound, bounds_of};
 pub use columns::{Column, Table};
 pub use passwords::{Counts, Passwords};
 pub use policy::{By, Policy, Rules};

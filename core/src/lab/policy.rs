@@ -133,10 +133,8 @@ impl Policy {
     /// How to stay just under the bound with one account from one address; none where a single attempt locks.
     pub(crate) fn unnoticed(&self) -> Option<Unnoticed> {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let steady = |count: u32, period: Duration| Unnoticed {
-            attempts: 1,
-            every: micros(period).div_ceil(u64::from(count)),
-        };
+        let steady =
+            |count: u32, period: Duration| Unnoticed { attempts: 1, every: micros(period).div_ceil(u64::from(count)) };
         match self {
             Self::Rules(rules) => unnoticed_by(&rules.rules),
             Self::AttemptLimiter { strikes, .. } => below(strikes.threshold, micros(strikes.lockout_window)),

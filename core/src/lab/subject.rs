@@ -37,14 +37,8 @@ pub struct Answer {
 
 impl Answer {
     /// Admitted, and nothing else happened.
-    pub const ALLOWED: Self = Self {
-        denied: None,
-        wait: Some(0),
-        by_address: false,
-        by_account: false,
-        engaged: false,
-        degraded: false,
-    };
+    pub const ALLOWED: Self =
+        Self { denied: None, wait: Some(0), by_address: false, by_account: false, engaged: false, degraded: false };
 
     /// Whether the attempt goes on to the check of its credential.
     #[must_use]

@@ -136,7 +136,8 @@ impl Series {
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::default();
         let numbers = |counts: &[u64]| counts.iter().copied().map(columns::count).collect::<Vec<_>>();
-        table.push("start_s", (0..).take(self.degraded.len()).map(|row: u64| columns::seconds(Some(row * self.length))));
+        table
+            .push("start_s", (0..).take(self.degraded.len()).map(|row: u64| columns::seconds(Some(row * self.length))));
         for (index, admitted) in self.attackers.iter().enumerate() {
             table.push(format!("attacker_{index}_admitted"), numbers(admitted));
         }

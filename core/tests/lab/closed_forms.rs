@@ -64,7 +64,8 @@ fn a_fixed_window_admits_its_limit_in_every_window() {
 
 #[test]
 fn a_token_bucket_admits_what_its_rate_does() {
-    let day = "run.duration = '24h'\npolicy.token_bucket = { rate = 5, window = '1m' }\nattackers = [{ kind = 'vertical' }]";
+    let day =
+        "run.duration = '24h'\npolicy.token_bucket = { rate = 5, window = '1m' }\nattackers = [{ kind = 'vertical' }]";
     assert_eq!(guesses(day), 7204);
 }
 

@@ -23,7 +23,10 @@ fn an_unknown_attacker_is_named_with_its_line() {
         "scenario line 8, attackers[1].kind: unknown attacker, use vertical, spray, stuffing, low-and-slow, botnet, \
          ipv6-rotation, key-flood, lockout, own-success, race, outage, otp, value=`wizard`",
     );
-    says(after_policy("[[users]]\nkind = \"wizard\""), "scenario line 4, users[0].kind: unknown kind of users, use typo,");
+    says(
+        after_policy("[[users]]\nkind = \"wizard\""),
+        "scenario line 4, users[0].kind: unknown kind of users, use typo,",
+    );
 }
 
 #[test]
@@ -72,7 +75,9 @@ fn an_impossible_mix_is_said() {
         "scenario line 7, attackers[0].top_speed: only a greedy attacker has a top speed",
     );
     says(
-        error("[policy]\nattempt_limiter = { threshold = 1, lockout_window = \"1m\" }\n[[attackers]]\nkind = \"low-and-slow\""),
+        error(
+            "[policy]\nattempt_limiter = { threshold = 1, lockout_window = \"1m\" }\n[[attackers]]\nkind = \"low-and-slow\"",
+        ),
         "scenario line 3, attackers[0]: a single attempt locks the account",
     );
     says(
@@ -96,7 +101,10 @@ fn an_unknown_field_is_named_wherever_it_stands() {
         after_policy("[[attackers]]\nkind = \"vertical\"\naccounts = 5"),
         "scenario line 5, attackers[0]: unknown field, use kind, rate,",
     );
-    says(after_policy("[runs]\nseed = 1\n[[attackers]]\nkind = \"race\""), "scenario line 3, the whole: unknown field, use run,");
+    says(
+        after_policy("[runs]\nseed = 1\n[[attackers]]\nkind = \"race\""),
+        "scenario line 3, the whole: unknown field, use run,",
+    );
 }
 
 #[test]
@@ -113,8 +121,14 @@ fn bounds_are_those_of_the_limiters_themselves() {
         error("[policy]\nrules = [{ name = \"a\", rates = \"5/1m\" }]"),
         "scenario line 2, policy.rules[0]: by must say what the rule is keyed by",
     );
-    says(error("[policy]\nrules = [\"preset:login\"]"), "scenario line 2, policy.rules[0]: unknown preset, use preset:login-ip,");
-    says(error("[policy]\nrules = [\"preset:vault\"]\ncapacity = 0"), "scenario line 3, policy.capacity: capacity must be");
+    says(
+        error("[policy]\nrules = [\"preset:login\"]"),
+        "scenario line 2, policy.rules[0]: unknown preset, use preset:login-ip,",
+    );
+    says(
+        error("[policy]\nrules = [\"preset:vault\"]\ncapacity = 0"),
+        "scenario line 3, policy.capacity: capacity must be",
+    );
     says(error("run.duration = \"soon\"\npolicy = 1"), "scenario line 1, run.duration: window must read like 15m");
 }
 
@@ -135,7 +149,17 @@ fn json_errors_name_the_field() {
 
 #[test]
 fn no_text_makes_the_reader_panic() {
-    for text in ["", "{}", "[]", "null", "policy = []", "attackers = 5\npolicy = {}", "{\"policy\": 5}", "\u{feff}", "run = 1979-05-27"] {
+    for text in [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "policy = []",
+        "attackers = 5\npolicy = {}",
+        "{\"policy\": 5}",
+        "\u{feff}",
+        "run = 1979-05-27",
+    ] {
         assert!(Scenario::read(text).is_err(), "{text}");
     }
 }

@@ -113,8 +113,7 @@ fn a_limiter_that_forgives_wrong_guesses_admits_all_of_them() {
         attackers = [{ kind = "vertical", rate = "1/1s" }]"#,
     )
     .unwrap();
-    let strikes =
-        Strikes { threshold: 5, lockout_window: std::time::Duration::from_secs(900), max_tracked_keys: 100 };
+    let strikes = Strikes { threshold: 5, lockout_window: std::time::Duration::from_secs(900), max_tracked_keys: 100 };
     let broken = against(&hour, || Box::new(ForgivesEverything(AttemptLimiter::new(strikes).unwrap())));
     assert_eq!(first(&broken.attackers, "guesses"), 3600.0);
     assert_eq!(first(&hour.run().unwrap().attackers, "guesses"), 20.0);

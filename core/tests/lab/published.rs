@@ -55,7 +55,10 @@ fn half_of_the_people_need_three_tries_and_nearly_all_ten() {
         let model = 1.0 - 0.77_f64.powi(strikes);
         assert!((model - published).abs() < 0.005);
         let share = succeeded / logins;
-        assert!((share - model).abs() < 4.0 * (model * (1.0 - model) / logins).sqrt(), "{strikes}: {share} of {logins}");
+        assert!(
+            (share - model).abs() < 4.0 * (model * (1.0 - model) / logins).sqrt(),
+            "{strikes}: {share} of {logins}"
+        );
     }
 }
 

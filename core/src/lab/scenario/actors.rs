@@ -125,7 +125,9 @@ fn speed(fields: &Fields<'_>, attack: Attack, policy: &Policy) -> Result<(Pace, 
     let random = fields.field("random");
     let pace = match pace {
         Pace::Steady(rate) if random.truth()? => Pace::Random(rate),
-        Pace::Greedy { .. } if random.truth()? => return Err(random.error("only an attacker with a rate comes at random")),
+        Pace::Greedy { .. } if random.truth()? => {
+            return Err(random.error("only an attacker with a rate comes at random"));
+        }
         pace => pace,
     };
     if !matches!(pace, Pace::Greedy { .. }) && top_speed.node.is_some() {

@@ -92,7 +92,8 @@ fn rule(node: &Node, path: String) -> Result<Rule, Error> {
     if let Data::Text(text) = &node.data {
         let list = Node { data: Data::Table(vec![("preset".to_owned(), node.clone())]), line: node.line };
         let fields = Fields::of(&list, path)?;
-        let preset = text.strip_prefix(PRESET).and_then(|name| presets::all().into_iter().find(|rule| rule.name() == name));
+        let preset =
+            text.strip_prefix(PRESET).and_then(|name| presets::all().into_iter().find(|rule| rule.name() == name));
         return preset.ok_or_else(|| {
             let known: Vec<String> = presets::all().iter().map(|rule| format!("{PRESET}{}", rule.name())).collect();
             fields.place.error(format!("unknown preset, use {}, value=`{}`", known.join(", "), shown(text)))

@@ -132,7 +132,11 @@ impl<'a> Field<'a> {
         match self.value() {
             Value::Missing => Ok(default),
             Value::Integer(0) => Ok(0),
-            Value::Text(text) if text.trim_start_matches('0').chars().all(char::is_alphabetic) && text.starts_with('0') => Ok(0),
+            Value::Text(text)
+                if text.trim_start_matches('0').chars().all(char::is_alphabetic) && text.starts_with('0') =>
+            {
+                Ok(0)
+            }
             _ => {
                 let duration = self.judged_duration(input::window)?;
                 Ok(u64::try_from(duration.as_micros()).expect("at most 2^48"))

@@ -43,8 +43,13 @@ impl Node {
     }
 
     fn from_json(text: &str) -> Result<Self, Error> {
-        let value: serde_json::Value = serde_json::from_str(text)
-            .map_err(|error| Error::config(format!("scenario line {}: not JSON, {}", error.line(), error.to_string().split(" at line").next().unwrap_or_default())))?;
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+            Error::config(format!(
+                "scenario line {}: not JSON, {}",
+                error.line(),
+                error.to_string().split(" at line").next().unwrap_or_default()
+            ))
+        })?;
         Ok(from_json(value))
     }
 }
@@ -78,9 +83,7 @@ impl Lines {
     fn node(&self, at: usize, value: &Spanned<DeValue<'_>>) -> Node {
         let data = match value.get_ref() {
             DeValue::Table(table) => self.table(table),
-            DeValue::Array(list) => {
-                Data::List(list.iter().map(|value| self.node(value.span().start, value)).collect())
-            }
+            DeValue::Array(list) => Data::List(list.iter().map(|value| self.node(value.span().start, value)).collect()),
             DeValue::String(text) => Data::Text(text.to_string()),
             DeValue::Integer(number) => {
                 i128::from_str_radix(number.as_str(), number.radix()).map_or(Data::Other, Data::Integer)

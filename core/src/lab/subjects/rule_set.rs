@@ -77,8 +77,7 @@ impl RuleSet {
         let [forgive, give_back, forgive_address] =
             [&self.policy.forgive, &self.policy.give_back, &self.policy.forgive_address]
                 .map(|rules| rules.iter().map(String::as_str).collect::<Vec<_>>());
-        let settlement =
-            Settlement { forgive: &forgive, give_back: &give_back, forgive_address: &forgive_address };
+        let settlement = Settlement { forgive: &forgive, give_back: &give_back, forgive_address: &forgive_address };
         attempt.success(&settlement, at(now))
     }
 
