@@ -14,8 +14,6 @@ use crate::lab::tally::{Tally, Who, World};
 use crate::lab::targets::{Target, Targets};
 
 const SECOND: u64 = 1_000_000;
-/// After so many addresses in a row that all share one budget, an attacker believes it and waits.
-const ENOUGH_DENIALS: u32 = 64;
 /// Accounts that nobody else has, for fresh keys and for accounts of the attackers' own.
 const FRESH: u32 = 1 << 31;
 const OWN: u32 = 1 << 30;
@@ -34,9 +32,6 @@ pub(crate) struct Attacker {
     /// The second of the run that a greedy one is in, and its attempts in it.
     second: u64,
     in_this_second: u32,
-    /// Denials in a row that spoke of the address, and the first end of their waits.
-    denied_addresses: u32,
-    soonest: u64,
     /// Admitted attempts since a round began: of a flood, or between two own logins.
     round: u32,
     fresh: u32,
@@ -61,13 +56,11 @@ impl Attacker {
             tally: Tally::new(),
             targets,
             admissions: Vec::new(),
-            lanes: Lanes::new(ways(spec), replicas),
+            lanes: Lanes::new(spec.addresses, replicas),
             rng: Rng::new(seed, u64::from(index) << 1),
             ticks: 0,
             second: 0,
             in_this_second: 0,
-            denied_addresses: 0,
-            soonest: u64::MAX,
             round: 0,
             fresh: 0,
             guesses: 0,
@@ -93,7 +86,7 @@ impl Attacker {
     /// The store failed or came back: whatever was denied before may pass now.
     pub(crate) fn wake(&mut self, replicas: u32) {
         if self.is_greedy() {
-            self.lanes = Lanes::new(ways(&self.spec), replicas);
+            self.lanes = Lanes::new(self.spec.addresses, replicas);
             self.targets.wake();
         }
     }
@@ -131,10 +124,6 @@ impl Attacker {
         if self.in_this_second >= top_speed {
             return (self.second + 1) * SECOND;
         }
-        if self.denied_addresses >= ENOUGH_DENIALS {
-            self.denied_addresses = 0;
-            return std::mem::replace(&mut self.soonest, u64::MAX);
-        }
         let lane = match self.lanes.take(now) {
             Ok(lane) => lane,
             Err(ready) => return ready,
@@ -149,7 +138,6 @@ impl Attacker {
         self.in_this_second = self.in_this_second.saturating_add(self.spec.parallel);
         let (admitted, denial) = self.fire(&aim, lane, now, world);
         let Some(denial) = denial else {
-            (self.denied_addresses, self.soonest) = (0, u64::MAX);
             self.lanes.put_back(lane, now);
             self.conclude(aim, admitted, now, now);
             return now;
@@ -161,8 +149,6 @@ impl Attacker {
             self.lanes.put_back(lane, now);
         } else if denial.by_address {
             self.lanes.put_back(lane, until);
-            self.denied_addresses += 1;
-            self.soonest = self.soonest.min(until);
         } else {
             self.lanes.put_back(lane, now);
             self.lanes.block(lane.replica, until);
@@ -176,7 +162,7 @@ impl Attacker {
 
     /// One attempt, or `parallel` at once, whatever was answered before.
     fn tick(&mut self, now: u64, world: &mut World<'_>) {
-        let (ways, replicas) = (u64::from(ways(&self.spec)), u64::from(world.fleet.replicas()));
+        let (ways, replicas) = (u64::from(self.spec.addresses), u64::from(world.fleet.replicas()));
         let below = |of: u64| u32::try_from(self.ticks % of).expect("below a number of 32 bits");
         let lane = Lane { replica: below(replicas), address: below(ways) };
         if let Ok(aim) = self.aim(now) {
@@ -259,8 +245,12 @@ impl Attacker {
             return Ipv4Addr::from_bits((self.index + 1) << 24 | number).into();
         };
         let owned = u128::from(0x2a00 + self.index) << 112;
-        let free = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
-        let within = (u128::from(number) << 64 | u128::from(self.rng.word())) & free;
+        let bits = self.spec.addresses.ilog2();
+        // What stays of a word behind the prefix and the number of the subnet.
+        let host = u128::from(self.rng.word()) << 64 | u128::from(self.rng.word());
+        let host = host.checked_shr(u32::from(prefix) + bits).unwrap_or(0);
+        let subnet = u128::from(number).checked_shl(128 - u32::from(prefix) - bits).unwrap_or(0);
+        let within = subnet | host;
         Ipv6Addr::from_bits(owned | within).into()
     }
 }
@@ -301,14 +291,6 @@ pub(crate) fn admissions(attackers: &[Attacker]) -> Table {
     table.push("guess", rows().map(|(_, nth, _)| count(nth)));
     table.push("at_s", rows().map(|(.., at)| seconds(Some(at))));
     table
-}
-
-/// How many addresses are told apart: for a rotating one its subnets of a subscriber's size, as far as one uses them.
-fn ways(spec: &scenario::Attacker) -> u32 {
-    match spec.kind {
-        Attack::Ipv6Rotation { prefix } => 1 << 64_u8.saturating_sub(prefix).min(16),
-        _ => spec.addresses,
-    }
 }
 
 /// When an attacker tries again: as told, or a second later when nobody could say.

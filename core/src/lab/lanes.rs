@@ -29,8 +29,7 @@ impl Replica {
     /// When the next address may pass.
     fn ready_at(&self, addresses: u32, now: u64) -> u64 {
         let tried = self.tried.peek().map_or(u64::MAX, |Reverse((ready, _))| *ready);
-        // The address that passed last is tried first; fresh ones are kept.
-        let ready = if tried > now && self.untried < addresses { now } else { tried };
+        let ready = if self.untried < addresses { now } else { tried };
         ready.max(self.blocked_until)
     }
 }
@@ -51,10 +50,11 @@ impl Lanes {
             return Err(ready);
         }
         let lanes = &mut self.replicas[replica as usize];
-        let passes = lanes.tried.peek().is_some_and(|Reverse((ready, _))| *ready <= now);
-        let tried = if passes { lanes.tried.pop() } else { None };
+        // Fresh addresses first, then those that rested longest.
+        let is_fresh = lanes.untried < self.addresses;
+        let tried = if is_fresh { None } else { lanes.tried.pop() };
         let address = tried.map_or(lanes.untried, |Reverse((_, address))| address);
-        lanes.untried += u32::from(!passes);
+        lanes.untried += u32::from(is_fresh);
         Ok(Lane { replica, address })
     }
 

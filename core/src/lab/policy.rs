@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::lab::subject::Subject;
 use crate::lab::subjects::{Bucket, FirstComes, RuleSet, StrikeKeys};
 use crate::limits::{AttemptLimiter, FixedWindow, Strikes, TokenBucket};
@@ -127,6 +128,17 @@ impl Policy {
             Self::Rules(rules) => rules.rules.iter().filter_map(Rule::threshold).min(),
             Self::AttemptLimiter { strikes, .. } => Some(strikes.threshold),
             Self::TokenBucket { .. } | Self::FixedWindow { .. } => None,
+        }
+    }
+
+    /// The longest prefix that it tells addresses apart by.
+    pub(crate) fn ipv6_prefix(&self) -> u8 {
+        match self {
+            Self::Rules(rules) => {
+                let by_address = rules.rules.iter().filter(|rule| By::of(rule.by()).address);
+                by_address.map(Rule::ipv6_prefix).max().unwrap_or(DEFAULT_IPV6_PREFIX)
+            }
+            _ => DEFAULT_IPV6_PREFIX,
         }
     }
 

@@ -222,6 +222,7 @@ fn whoever_owns_a_prefix_has_as_many_budgets_as_the_rule_tells_subnets_apart() {
     assert_eq!(hour(48, 48), 9);
     assert_eq!(hour(60, 64), 16 * 9);
     assert_eq!(hour(60, 62), 4 * 9);
+    assert_eq!(hour(48, 56), 256 * 9);
     // Each address has a budget of its own: nothing holds the attacker but its speed.
     assert_eq!(hour(64, 128), 3600 * 100);
 }

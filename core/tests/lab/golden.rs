@@ -65,3 +65,12 @@ fn json_and_toml_of_one_scenario_are_one_scenario() {
         "attackers": [{"kind": "vertical"}]}"#;
     assert_eq!(Scenario::read(toml).unwrap(), Scenario::read(json).unwrap());
 }
+
+#[test]
+fn a_fraction_means_the_same_number_in_both() {
+    // 17 digits, which a reader that does not round correctly reads as a neighbour.
+    let toml = "policy.rules = ['preset:vault']\nusers = [{ kind = 'forgetful', success = 0.09715133754057297 }]";
+    let json =
+        r#"{"policy": {"rules": ["preset:vault"]}, "users": [{"kind": "forgetful", "success": 0.09715133754057297}]}"#;
+    assert_eq!(Scenario::read(toml).unwrap(), Scenario::read(json).unwrap());
+}

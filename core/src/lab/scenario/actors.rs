@@ -87,7 +87,15 @@ pub(crate) fn attacker(fields: Fields<'_>, policy: &Policy, duration: u64) -> Re
     let accounts = fields.field_if("accounts", has_many_accounts, |field| field.whole(1..=MOST_ACCOUNTS, 1000), 1)?;
     let has_addresses = !matches!(attack, Attack::Ipv6Rotation { .. });
     let default = if attack == Attack::Botnet { 100 } else { 1 };
-    let addresses = fields.field_if("addresses", has_addresses, |field| field.whole(1..=MOST_ADDRESSES, default), 1)?;
+    let subnets = match attack {
+        // An attacker who knows the policy: as many addresses as it tells apart, as far as one uses them.
+        Attack::Ipv6Rotation { prefix } => {
+            (1 << policy.ipv6_prefix().saturating_sub(prefix).min(20)).min(MOST_ADDRESSES)
+        }
+        _ => 1,
+    };
+    let addresses =
+        fields.field_if("addresses", has_addresses, |field| field.whole(1..=MOST_ADDRESSES, default), subnets)?;
     let account = fields.field("account").whole(0..=MOST_ACCOUNTS, 0)?;
     let guesses = fields.field("guesses");
     let guesses = match attack {

@@ -89,7 +89,7 @@ pub struct Attacker {
     pub start: u64,
     /// The first moment after it.
     pub end: u64,
-    /// How many addresses it has.
+    /// How many addresses it has: 1 to 2^20; of an owned prefix, how many the policy tells apart.
     pub addresses: u32,
     /// The first account that it is after.
     pub account: u32,
