@@ -17,9 +17,7 @@ FILE = Path(__file__).parent.parent / "vectors" / "lab.json"
 def outcome_of(scenario: str) -> dict[str, dict[str, list[Any]]]:
     """Run a scenario and give its columns as lists; NaN has no number in JSON and stands as None."""
     tables = _native.lab_run(scenario)
-    return {
-        name: {column: plain(values) for column, values in table.items()} for name, table in tables.items()
-    }
+    return {name: {column: plain(values) for column, values in table.items()} for name, table in tables.items()}
 
 
 def plain(values: bytes | list[str]) -> list[Any]:
