@@ -114,13 +114,18 @@ pub(crate) fn string(env: sys::napi_env, text: &str) -> Answer {
 
 /// Makes an array of strings.
 pub(crate) fn strings<'a>(env: sys::napi_env, texts: impl IntoIterator<Item = &'a str>) -> Answer {
+    let texts = texts.into_iter().map(|text| string(env, text));
+    array(env, texts.collect::<Result<Vec<_>, Failure>>()?)
+}
+
+/// Makes an array of values that belong to the running call.
+pub(crate) fn array(env: sys::napi_env, values: impl IntoIterator<Item = sys::napi_value>) -> Answer {
     let mut made = ptr::null_mut();
     // SAFETY: `made` is a place for one value.
     check(unsafe { sys::napi_create_array(env, &mut made) })?;
-    for (index, text) in (0..).zip(texts) {
-        let text = string(env, text)?;
+    for (index, value) in (0..).zip(values) {
         // SAFETY: both values belong to the running call.
-        check(unsafe { sys::napi_set_element(env, made, index, text) })?;
+        check(unsafe { sys::napi_set_element(env, made, index, value) })?;
     }
     Ok(made)
 }

@@ -20,6 +20,7 @@ mod failure;
 mod fixed_window;
 mod http;
 mod key;
+mod lab;
 mod limiter;
 mod methods;
 mod options;
@@ -94,6 +95,9 @@ fn open(env: napi::sys::napi_env) -> call::Answer {
         (c"attemptSuccess", attempt::success),
         (c"attemptCancel", attempt::cancel),
         (c"attemptExtend", attempt::extend),
+        (c"labSimulate", lab::simulate),
+        (c"labBounds", lab::bounds),
+        (c"labBound", lab::bound),
         (c"span", options::span),
         (c"now", options::now),
         (c"unknownOption", options::unknown),

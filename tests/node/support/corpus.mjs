@@ -30,13 +30,13 @@ export const FUNCTION_FILES = [
   'rates',
   'username',
 ]
-/** A repeated call after a lost reply: hosts have no call for it. */
-const NOT_FOR_HOSTS = ['strikes-repeated']
+/** A repeated call after a lost reply, for which hosts have no call; and the lab, which has a test of its own. */
+const ELSEWHERE = ['strikes-repeated', 'lab']
 
 /** The names of all files that there are, for the test that none is forgotten. */
 export function files() {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
-  return names.map((name) => name.slice(0, -'.json'.length)).filter((name) => !NOT_FOR_HOSTS.includes(name))
+  return names.map((name) => name.slice(0, -'.json'.length)).filter((name) => !ELSEWHERE.includes(name))
 }
 
 /** The cases of one file. */
