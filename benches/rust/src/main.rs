@@ -4,6 +4,7 @@
 //! machine and its load; nothing here is asserted.
 
 mod growth;
+mod lab;
 mod memory;
 mod peer;
 mod refusal;
@@ -28,6 +29,9 @@ fn main() {
     }
     if wanted("P10") {
         refusal::measure(&mut table);
+    }
+    if wanted("lab") {
+        lab::measure(&mut table);
     }
     table.print();
 }
