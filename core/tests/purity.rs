@@ -5,19 +5,60 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::path::Path;
 use std::process::Command;
 
 const OUTSIDE: [&str; 8] = ["tokio", "redis", "pyo3", "napi", "async", "futures", "hyper", "mio"];
 
-#[test]
-fn the_default_build_links_no_runtime_no_server_and_no_host_language() {
+/// The crates that a build with these features links.
+fn crates_of(features: &str) -> Vec<String> {
     let arguments = ["tree", "-p", "doorkeep", "-e", "normal", "--offline", "--prefix", "none", "--format", "{p}"];
-    let output = Command::new(env!("CARGO")).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    let output = cargo.args(arguments).args(["--features", features]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let output = output.unwrap();
     let tree = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let crates: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!(crates.contains(&"doorkeep") && crates.contains(&"parking_lot"), "the tree was not read: {tree}");
+    tree.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+}
+
+fn outside(crates: &[String]) -> Vec<&String> {
     let is_outside = |name: &str| OUTSIDE.iter().any(|outside| name.split('-').next() == Some(outside));
-    let found: Vec<&&str> = crates.iter().filter(|name| is_outside(name)).collect();
-    assert!(found.is_empty(), "{found:?} came in:\n{tree}");
+    crates.iter().filter(|name| is_outside(name)).collect()
+}
+
+#[test]
+fn the_default_build_links_no_runtime_no_server_and_no_host_language() {
+    let crates = crates_of("");
+    assert!(crates.iter().any(|name| name == "doorkeep") && crates.iter().any(|name| name == "parking_lot"));
+    assert!(outside(&crates).is_empty(), "{crates:?}");
+    let readers = ["libm", "serde_json", "toml"];
+    assert!(!crates.iter().any(|name| readers.contains(&name.as_str())), "what the lab reads with came in: {crates:?}");
+}
+
+#[test]
+fn the_lab_links_no_runtime_and_no_server() {
+    let crates = crates_of("lab");
+    assert!(crates.iter().any(|name| name == "toml"), "{crates:?}");
+    assert!(outside(&crates).is_empty(), "{crates:?}");
+}
+
+#[test]
+fn the_lab_asks_no_clock_and_draws_no_randomness_of_the_system() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lab")];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let found = ["Timestamp::now", "Instant", "SystemTime", "secret_words", "getrandom", "crate::redis"];
+            let found: Vec<&str> = found.into_iter().filter(|word| text.contains(word)).collect();
+            assert!(found.is_empty(), "{} holds {found:?}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 15);
 }
