@@ -171,3 +171,17 @@ fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     // Colons and brackets would need quotes; proxies leave them out, and nothing is ambiguous without them.
     (!value.is_empty() && !value.iter().any(|b| b"\"\\,=".contains(b))).then_some((value, &text[end..]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_follows_a_hop_that_is_no_address() {
+        for syntax in [Syntax::List, Syntax::Forwarded] {
+            let lines = ["192.0.2.1, for=192.0.2.2", "unknown"];
+            let mut hops = Hops::new(syntax, &lines);
+            assert_eq!((hops.next(), hops.next(), hops.next()), (None, None, None));
+        }
+    }
+}
