@@ -13,8 +13,8 @@ from django.test import override_settings
 from backends import ASKED, SEEN, CountingHasher
 from doorkeep import Limiter, ManualClock, network
 from doorkeep.django import conf
-from support.servers import Server
 from project import PASSWORD, RULES
+from support.servers import Server
 from web import CLIENT, attack, hang_up, post_form, post_json
 
 ADDRESS = "127.0.0.1"
