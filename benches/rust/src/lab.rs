@@ -1,4 +1,4 @@
-//! Lab: an attempt of a run beside the bare call on the limiter that it makes.
+//! P11: an attempt of a run in the lab beside the bare call on the limiter that it makes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) fn measure(table: &mut Table) {
         bare = bare.min(called());
     }
     let detail = format!("{run:.0} ns, {bare:.0} ns; {:.1} M attempts/s", 1e3 / run);
-    table.ratio("lab", "an attempt in the lab vs its bare call, three rules", 2.0, run / bare, detail);
+    table.ratio("P11", "an attempt in the lab vs its bare call, three rules", 2.0, run / bare, detail);
 }
 
 /// Nanoseconds an attempt: 1,000 a second of the run, on all accounts in turn from all addresses in turn.

@@ -30,7 +30,7 @@ fn main() {
     if wanted("P10") {
         refusal::measure(&mut table);
     }
-    if wanted("lab") {
+    if wanted("P11") {
         lab::measure(&mut table);
     }
     table.print();

@@ -113,7 +113,8 @@ impl Attacker {
                 self.spec.start.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
             }
         };
-        Some(next).filter(|next| *next < self.spec.end)
+        // Also when that is after the end: a store that fails may wake it before.
+        Some(next)
     }
 
     /// One attempt as soon as one may pass.

@@ -117,10 +117,10 @@ impl Targets {
         if target.day != day {
             (target.day, target.today) = (day, 0);
         }
-        let opens = target.guesses < target.opens_at && target.opens_at <= target.guesses + guesses;
+        let opens = target.guesses < target.opens_at && target.opens_at <= target.guesses.saturating_add(guesses);
         self.touched += u64::from(target.guesses == 0);
-        target.guesses += guesses;
-        target.today += guesses;
+        target.guesses = target.guesses.saturating_add(guesses);
+        target.today = target.today.saturating_add(guesses);
         self.score.most_a_day = self.score.most_a_day.max(target.today);
         self.score.opened += u64::from(opens);
     }

@@ -210,6 +210,16 @@ fn an_outage_adds_at_most_what_the_replicas_admit_while_it_lasts() {
 }
 
 #[test]
+fn an_outage_is_used_by_an_attacker_whose_wait_is_longer_than_the_run() {
+    let day = r#"run.duration = "24h"
+        policy.fixed_window = { limit = 5, window = "48h" }
+        policy.replicas = 3
+        store.outages = [{ at = "6h", duration = "1h" }]
+        attackers = [{ kind = "vertical" }]"#;
+    assert_eq!(guesses(day), 5 + 3 * 5);
+}
+
+#[test]
 fn whoever_owns_a_prefix_has_as_many_budgets_as_the_rule_tells_subnets_apart() {
     let hour = |owned: u8, rule: u8| {
         guesses(&format!(

@@ -38,6 +38,7 @@ fn a_negative_rate_is_named_with_its_line() {
         ("nan", "must read like 10/1s"),
         ("\"-1/1s\"", "rate count must be a whole number from 1 to 67108864, rate=`-1/1s`"),
         ("\"1/1s,2/1s\"", "must read like 10/1s"),
+        ("\"2/1us\"", "must be at most 1000000 a second, value=`\"2/1us\"`"),
     ] {
         says(
             after_policy(&format!("[[attackers]]\nkind = \"lockout\"\nrate = {rate}")),
@@ -128,6 +129,14 @@ fn bounds_are_those_of_the_limiters_themselves() {
     says(
         error("[policy]\nrules = [\"preset:vault\"]\ncapacity = 0"),
         "scenario line 3, policy.capacity: capacity must be",
+    );
+    says(
+        after_policy("[[users]]\nkind = \"poisson\"\nusers = 1000\nlogins = 10000"),
+        "scenario line 6, users[0].logins: all users together must log in at most 1000000 times a second",
+    );
+    says(
+        after_policy("[[users]]\nkind = \"poisson\"\nstart = \"0x\""),
+        "scenario line 5, users[0].start: window must read like 15m",
     );
     says(error("run.duration = \"soon\"\npolicy = 1"), "scenario line 1, run.duration: window must read like 15m");
 }

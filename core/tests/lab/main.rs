@@ -7,6 +7,7 @@ mod closed_forms;
 mod files;
 mod golden;
 mod honest;
+mod mixes;
 mod planted;
 mod published;
 mod stopping;

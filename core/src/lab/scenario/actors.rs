@@ -6,7 +6,7 @@ use crate::lab::passwords::{Counts, Passwords};
 use crate::lab::policy::{Policy, Unnoticed};
 use crate::lab::scenario::fields::{Field, Fields};
 use crate::lab::scenario::node::Data;
-use crate::lab::scenario::read::rate;
+use crate::lab::scenario::read::{FASTEST, rate};
 use crate::lab::scenario::{Attack, Attacker, Habit, Pace, Users};
 use crate::rate::Rate;
 
@@ -210,7 +210,15 @@ pub(crate) fn users(fields: Fields<'_>, duration: u64) -> Result<Users, Error> {
     let is_stale = matches!(habit, Habit::StaleClient { .. });
     let logins = match logins.node {
         Some(_) if is_stale => return Err(logins.error("a stale client has every, not logins")),
-        Some(_) => rate(&logins)?,
+        Some(_) => {
+            let rate = rate(&logins)?;
+            if rate.mean_gap() < f64::from(users) {
+                return Err(
+                    logins.error(format_args!("all users together must log in at most {FASTEST} times a second"))
+                );
+            }
+            rate
+        }
         None => Rate::new(1, std::time::Duration::from_secs(86_400))?,
     };
     let shared = fields.field("shared_address");

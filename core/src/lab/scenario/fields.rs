@@ -132,11 +132,8 @@ impl<'a> Field<'a> {
         match self.value() {
             Value::Missing => Ok(default),
             Value::Integer(0) => Ok(0),
-            Value::Text(text)
-                if text.trim_start_matches('0').chars().all(char::is_alphabetic) && text.starts_with('0') =>
-            {
-                Ok(0)
-            }
+            // `0s`: no duration, but a moment.
+            Value::Text(text) if text.strip_prefix('0').is_some_and(is_a_unit) => Ok(0),
             _ => {
                 let duration = self.judged_duration(input::window)?;
                 Ok(u64::try_from(duration.as_micros()).expect("at most 2^48"))
@@ -184,4 +181,8 @@ impl<'a> Field<'a> {
     pub(crate) fn error(&self, message: impl std::fmt::Display) -> Error {
         self.place.error(format_args!("{message}, value=`{}`", self.value()))
     }
+}
+
+fn is_a_unit(text: &str) -> bool {
+    input::window(Value::Text(text), Unit::Seconds).is_ok() && text.chars().all(char::is_alphabetic)
 }

@@ -86,8 +86,19 @@ fn seed(field: &Field<'_>, default: u64) -> Result<u64, Error> {
     }
 }
 
+/// At most so many a second, so that a run gets on: a clock of whole microseconds has no more moments.
+pub(crate) const FASTEST: u32 = 1_000_000;
+
 /// `10/1s`, or a number a second.
 pub(crate) fn rate(field: &Field<'_>) -> Result<Rate, Error> {
+    let rate = any_rate(field)?;
+    if rate.mean_gap() < 1.0 {
+        return Err(field.error(format_args!("must be at most {FASTEST} a second")));
+    }
+    Ok(rate)
+}
+
+fn any_rate(field: &Field<'_>) -> Result<Rate, Error> {
     let refused = || field.error("must read like 10/1s, or be a number a second above 0");
     match field.value() {
         Value::Text(text) => {
