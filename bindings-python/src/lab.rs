@@ -59,6 +59,13 @@ pub(crate) fn check(scenario: &str) -> Answer<()> {
     Ok(())
 }
 
+/// Read a scenario, refuse what cannot be run, and give it as JSON text.
+#[pyfunction]
+#[pyo3(name = "lab_json")]
+pub(crate) fn json(scenario: &str) -> Answer<String> {
+    Ok(Scenario::json(scenario)?)
+}
+
 /// What a policy such as `5/1m,50/1h`, `s5/15m` or `w100/1m` admits in spans from a minute to a year.
 #[pyfunction]
 #[pyo3(name = "lab_bounds")]

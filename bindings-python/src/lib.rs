@@ -70,6 +70,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decision::restore, module)?)?;
     module.add_function(wrap_pyfunction!(lab::run, module)?)?;
     module.add_function(wrap_pyfunction!(lab::check, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::json, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bounds, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bound, module)?)?;
     module.add("_noop_limiter", noop::NoopLimiter)?;

@@ -52,6 +52,20 @@ impl Node {
         })?;
         Ok(from_json(value))
     }
+
+    /// The same tree without its lines. What JSON has no word for, and no field takes, becomes nothing.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.data {
+            Data::Table(fields) => fields.iter().map(|(key, node)| (key.clone(), node.to_json())).collect(),
+            Data::List(list) => list.iter().map(Self::to_json).collect(),
+            Data::Text(text) => Value::String(text.clone()),
+            Data::Integer(number) => i64::try_from(*number).map_or(Value::Null, Value::from),
+            Data::Float(number) => Value::from(*number),
+            Data::Bool(truth) => Value::Bool(*truth),
+            Data::Nothing | Data::Other => Value::Null,
+        }
+    }
 }
 
 /// The messages of a parser may show several lines of the file.

@@ -56,6 +56,24 @@ impl Scenario {
         fields.finish()?;
         Ok(Self { run, policy, replicas, store, attackers: guesses, users: people })
     }
+
+    /// A scenario that can be run, in either form, as JSON text: hosts change a field there and read it again.
+    ///
+    /// ```
+    /// let text = "policy.rules = [\"preset:vault\"]\nattackers = [{ kind = \"vertical\" }]";
+    /// assert_eq!(
+    ///     doorkeep::lab::Scenario::json(text)?,
+    ///     r#"{"attackers":[{"kind":"vertical"}],"policy":{"rules":["preset:vault"]}}"#,
+    /// );
+    /// # Ok::<(), doorkeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Scenario::read`].
+    pub fn json(text: &str) -> Result<String, Error> {
+        Self::read(text)?;
+        Ok(Node::parse(text)?.to_json().to_string())
+    }
 }
 
 fn settings(fields: Option<Fields<'_>>) -> Result<Settings, Error> {

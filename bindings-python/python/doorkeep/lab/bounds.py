@@ -1,0 +1,163 @@
+"""What can be computed without a run: the most that a policy admits, and what follows from it.
+
+Holds no formula: names, bounds and messages are the core's. Needs neither NumPy nor matplotlib. Invariant: each number
+is that of a greedy attacker from full windows over a half-open span, and a run hits it to the last unit. Tested in
+`tests/python/test_lab.py`, the core's formulas in `core/tests/lab`.
+
+A policy is a text: ``5/1m,50/1h`` (rates), ``s5/15m`` (strikes: 5, then 15 minutes) or ``w100/1m`` (fixed window).
+Spans are texts, seconds or timedeltas; what comes out as a duration is seconds.
+"""
+
+from __future__ import annotations
+
+from array import array
+from datetime import timedelta
+
+from doorkeep._native import lab_bound, lab_bounds
+
+__all__ = [
+    "admitted_at",
+    "botnet",
+    "codes",
+    "honest_denial",
+    "key_flood",
+    "max_in",
+    "opened",
+    "replicas",
+    "stuffing",
+    "table",
+    "unnoticed",
+]
+
+Duration = timedelta | float | str
+
+
+def max_in(policy: str, span: Duration) -> int:
+    """Give the most that a policy admits in a span, to one key.
+
+    >>> max_in("5/1m,50/1h", "24h"), max_in("s5/15m", "24h"), max_in("w100/1m", "24h")
+    (1249, 480, 144000)
+    """
+    return int(lab_bound("max_in", policy=policy, span=_seconds(span)))
+
+
+def unnoticed(policy: str, span: Duration) -> int:
+    """Give the most that a policy admits in a span to somebody who is never denied.
+
+    >>> unnoticed("s5/15m", "24h")
+    384
+    """
+    return int(lab_bound("unnoticed", policy=policy, span=_seconds(span)))
+
+
+def admitted_at(rates: str, guess: int) -> float:
+    """Give the second at which the n-th guess (from 1) of a greedy attacker is admitted, after the first.
+
+    >>> admitted_at("5/1m,50/1h", 6), admitted_at("5/1m,50/1h", 1249)
+    (12.0, 86328.0)
+    """
+    return lab_bound("admitted_at", rates=rates, guess=guess)
+
+
+def botnet(account_and_address: str, account: str, addresses: int, span: Duration) -> int:
+    """Give the most guesses on one account from several addresses, under a rule for each pair and one for the account.
+
+    >>> [botnet("5/1m,20/1h", "100/1h", addresses, "24h") for addresses in (1, 5, 6)]
+    [499, 2495, 2499]
+    """
+    return int(
+        lab_bound(
+            "botnet",
+            account_and_address=account_and_address,
+            account=account,
+            addresses=addresses,
+            span=_seconds(span),
+        )
+    )
+
+
+def stuffing(address: str, pairs: int, addresses: int) -> float:
+    """Give the seconds that trying stolen pairs takes from several addresses that are limited alike.
+
+    >>> stuffing("200/1h", 1_000_000, 100) / 3600
+    49.0
+    """
+    return lab_bound("stuffing", address=address, pairs=pairs, addresses=addresses)
+
+
+def key_flood(threshold: int, capacity: int, rate: str, span: Duration) -> int:
+    """Give the most guesses on one account whose strikes fresh keys push out of a full table.
+
+    >>> key_flood(5, 2000, "100/1s", "6h"), max_in("s5/15m", "6h")
+    (4312, 120)
+    """
+    return int(lab_bound("key_flood", threshold=threshold, capacity=capacity, rate=rate, span=_seconds(span)))
+
+
+def honest_denial(burst: int, load: float) -> float:
+    """Give the share (0 to 1) of honest attempts that a rate denies when they come at random.
+
+    Parameters
+    ----------
+    burst
+        The count of the rate.
+    load
+        Attempts in one interval (period / count), on average. 1 is as many as the rate admits for ever.
+
+    >>> round(100 * honest_denial(5, 1.0), 4)
+    10.3449
+    """
+    return lab_bound("honest_denial", burst=burst, load=load)
+
+
+def codes(digits: int, valid: int, guesses: int) -> float:
+    """Give the chance (0 to 1) that guesses at a one-time code hit one of the valid ones.
+
+    >>> round(codes(6, 3, 720 * 365), 3)
+    0.545
+    """
+    return lab_bound("codes", digits=digits, valid=valid, guesses=guesses)
+
+
+def replicas(policy: str, replicas: int, span: Duration) -> int:
+    """Give the most that processes admit together when each counts for itself.
+
+    >>> replicas("5/1m", 4, "24h")
+    28816
+    """
+    return int(lab_bound("replicas", policy=policy, replicas=replicas, span=_seconds(span)))
+
+
+def opened(guesses: int, *, bits: int | None = None) -> float:
+    """Give the share (0 to 1) of accounts that so many guesses on each open.
+
+    Parameters
+    ----------
+    guesses
+        On each account, the most popular password first.
+    bits
+        Passwords drawn evenly from 2^bits. Left out: as people chose them at RockYou, whose first 5,000 are modelled.
+
+    >>> opened(1), opened(256, bits=10)
+    (0.00892, 0.25)
+    """
+    return lab_bound("opened", guesses=guesses, **({} if bits is None else {"bits": bits}))
+
+
+def table(policy: str) -> dict[str, list[str] | list[float]]:
+    """Give what a policy admits in spans from a minute to a year, as columns.
+
+    ``span`` and ``span_s``; ``admitted`` to a greedy attacker; ``unnoticed`` by one that is never denied.
+
+    >>> columns = table("5/1m,50/1h")
+    >>> columns["span"][4], columns["admitted"][4]
+    ('24h', 1249.0)
+    """
+    return {
+        name: array("d", column).tolist() if isinstance(column, bytes) else column
+        for name, column in lab_bounds(policy).items()
+    }
+
+
+def _seconds(span: Duration) -> float | str:
+    return f"{span // timedelta(microseconds=1)}us" if isinstance(span, timedelta) else span

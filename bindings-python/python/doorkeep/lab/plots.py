@@ -1,0 +1,286 @@
+"""Figures of results, as one puts them into a design document.
+
+Each draws on the axes it is given, or on new ones, and returns them. Needs matplotlib: ``pip install "doorkeep[lab]"``.
+Computes nothing but sums of columns. Invariant: a result is the same after it was drawn. Tested in
+`tests/python/test_lab_plots.py`; looks are in `style.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from doorkeep._native import Rate
+from doorkeep.errors import ConfigError
+from doorkeep.lab import bounds
+from doorkeep.lab._extras import needed
+from doorkeep.lab.style import GREY, Figure, axes_of, finish, looks, save, styled, time_axis
+from doorkeep.lab.text import duration
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from doorkeep.lab.result import Result
+else:
+    np = needed("numpy", "a plot of doorkeep.lab", "doorkeep[lab]")
+
+__all__ = [
+    "admission_by_addresses",
+    "guesses_over_time",
+    "honest_denial_by_load",
+    "honest_over_time",
+    "report",
+    "save",
+    "trade_off",
+]
+
+POINTS = 400
+
+
+def guesses_over_time(
+    *results: Result,
+    labels: Sequence[str] | None = None,
+    bound: str | None = None,
+    log: bool = False,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the guesses that were admitted up to each moment, a line for each attacker of each result.
+
+    Times without the store are shaded.
+
+    Parameters
+    ----------
+    results
+        The moments are exact where the scenario's ``record`` kept all of them, and else as fine as its ``bins``, where
+        own logins and fresh keys of an attacker count as well.
+    labels
+        One for each line; the kinds of the attackers if left out.
+    bound
+        A policy such as ``5/1m,50/1h``, of which the most that it admits is drawn as well.
+    log
+        Whether guesses are on a logarithmic scale.
+    """
+    with styled():
+        ax = axes_of(ax)
+        length = max(float(result.run["duration_s"][0]) for result in results)
+        unit = time_axis(ax, length)
+        lines = [line for result in results for line in _lines(result)]
+        for (kind, times, counts), look, at in zip(lines, looks(), range(len(lines)), strict=False):
+            label = labels[at] if labels is not None else kind
+            ax.step(times / unit, counts, where="post", label=label, color=look["color"], linestyle=look["linestyle"])
+        if bound is not None:
+            # Of an open span that just includes the moment: a greedy attacker is on the line, never above it.
+            moments = np.linspace(0, length, POINTS)
+            most = [bounds.max_in(bound, round(float(at), 6) + 1e-6) for at in moments]
+            ax.plot(moments / unit, most, color=GREY, linewidth=1, label=f"most that {bound} admits", zorder=1)
+        for begin, end in _outages(results[0]):
+            ax.axvspan(begin / unit, min(end, length) / unit, color="#000000", alpha=0.07, linewidth=0)
+        ax.set_ylabel("guesses admitted, in all")
+        if log:
+            ax.set_yscale("log")
+        else:
+            ax.set_ylim(bottom=0)
+        return finish(ax, title, legend=len(lines) + (bound is not None) > 1)
+
+
+def honest_over_time(result: Result, *, title: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw how many honest attempts were admitted and denied in each part of the run."""
+    with styled():
+        ax = axes_of(ax)
+        series = result.series
+        length = float(result.run["duration_s"][0])
+        unit = time_axis(ax, length)
+        starts = series["start_s"] / unit
+        width = (starts[1] - starts[0]) if len(starts) > 1 else length / unit
+        first, second = (look["color"] for look, _ in zip(looks(), range(2), strict=False))
+        ax.bar(starts, series["users_admitted"], width, align="edge", label="admitted", color=first)
+        ax.bar(
+            starts,
+            series["users_denied"],
+            width,
+            bottom=series["users_admitted"],
+            align="edge",
+            label="denied",
+            color=second,
+            hatch="////",
+            edgecolor="white",
+            linewidth=0,
+        )
+        ax.set_ylabel(f"honest attempts in {duration(float(width * unit))}")
+        return finish(ax, title, legend=True)
+
+
+def admission_by_addresses(
+    results: Iterable[Result],
+    *,
+    bound: tuple[str, str] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the guesses that the first attacker gets against the number of addresses that it has.
+
+    Parameters
+    ----------
+    results
+        Runs of one scenario with several ``attackers[0].addresses``, as `sweep` gives them.
+    bound
+        The rates of the rule for each pair of account and address, and of the rule for the account: the most that both
+        admit is drawn as well.
+    """
+    with styled():
+        ax = axes_of(ax)
+        runs = sorted(results, key=_addresses)
+        addresses = [_addresses(result) for result in runs]
+        guesses = [float(result.attackers["guesses"][0]) for result in runs]
+        span = float(runs[0].run["duration_s"][0])
+        if bound is not None:
+            most = [bounds.botnet(*bound, number, span) for number in addresses]
+            ax.plot(addresses, most, color=GREY, linewidth=1, label="most that the rules admit")
+        look = next(looks())
+        ax.plot(addresses, guesses, color=look["color"], marker="o", linestyle="none", label="run")
+        ax.set_xscale("log")
+        ax.set_xlim(min(addresses) / 1.15, max(addresses) * 1.15)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("addresses of the attacker")
+        ax.set_ylabel(f"guesses admitted in {duration(span)}")
+        return finish(ax, title, legend=bound is not None)
+
+
+def honest_denial_by_load(
+    counts: Sequence[int],
+    loads: Sequence[float],
+    *,
+    runs: Iterable[tuple[int, float, Result]] = (),
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of honest attempts that a rate denies against their load, a line for each count.
+
+    Parameters
+    ----------
+    counts
+        Counts of rates: how many attempts a full window takes at once.
+    loads
+        Attempts in one interval (period / count), on average.
+    runs
+        Runs to draw as points, each with its count and load; the share is that of the first group of users.
+    """
+    with styled():
+        ax = axes_of(ax)
+        points = list(runs)
+        for count, look in zip(counts, looks(), strict=False):
+            marker = look.pop("marker")
+            denied = [100 * bounds.honest_denial(count, load) for load in loads]
+            ax.plot(loads, denied, label=f"{count:,} at once", **look)
+            found = [(load, float(result.users["denied_percent"][0])) for of, load, result in points if of == count]
+            if found:
+                ax.plot(*zip(*found, strict=True), color=look["color"], marker=marker, linestyle="none", zorder=3)
+        ax.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
+        ax.annotate(
+            "as many as the rate admits",
+            (1, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(-5, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8.5,
+            color=GREY,
+        )
+        ax.set_xlim(min(loads), max(loads))
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("load: honest attempts for each one that the rate admits")
+        ax.set_ylabel("honest attempts denied [%]")
+        return finish(ax, title, legend=True)
+
+
+def trade_off(
+    results: Iterable[Result],
+    labels: Sequence[str],
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw policies by what they leave to an attacker and what they cost honest people; lower left is better.
+
+    Parameters
+    ----------
+    results
+        Runs of one scenario with several policies: across, the most guesses that any attacker gets on one account in a
+        day; up, the share of logins of all groups of users that met a denial.
+    labels
+        What the policies are called.
+    """
+    with styled():
+        ax = axes_of(ax)
+        for result, label, look in zip(results, labels, looks(), strict=False):
+            guesses = max(float(most) for most in result.attackers["most_a_day"])
+            logins, denied = (float(result.users[name].sum()) for name in ("logins", "logins_denied"))
+            ax.plot(guesses, 100 * denied / logins, look["marker"], color=look["color"], markersize=8)
+            ax.annotate(label, (guesses, 100 * denied / logins), (9, 0), textcoords="offset points", va="center")
+        ax.set_xscale("log")
+        ax.margins(x=0.25)
+        ax.set_ylim(bottom=0)
+        ax.margins(y=0.15)
+        ax.set_xlabel("security: guesses on one account in a day")
+        ax.set_ylabel("availability: honest logins denied [%]")
+        return finish(ax, title, legend=False)
+
+
+def report(*results: Result, labels: Sequence[str] | None = None) -> Figure:
+    """Draw what a report shows: guesses over time, and below them how honest people fared in each result.
+
+    The figure is not one of pyplot's, so that nothing has to be closed.
+    """
+    with styled():
+        guessed = [result for result in results if result.attackers.rows]
+        honest = [(at, result) for at, result in enumerate(results) if result.users.rows]
+        rows = bool(guessed) + len(honest)
+        figure = Figure(figsize=(6.6, 3.2 * rows))
+        axes = iter(figure.subplots(rows, squeeze=False)[:, 0])
+        if guessed:
+            of = {} if labels is None else dict(zip(map(id, results), labels, strict=True))
+            names = [f"{of[id(result)]}: {kind}" for result in guessed if of for kind in result.attackers["kind"]]
+            guesses_over_time(*guessed, labels=names or None, title="Guesses admitted", ax=next(axes))
+        for at, result in honest:
+            whose = "" if labels is None else f": {labels[at]}"
+            honest_over_time(result, title=f"Honest attempts{whose}", ax=next(axes))
+    return figure
+
+
+def _lines(result: Result) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Give the kind of each attacker, and the moments and the number of its admitted guesses."""
+    length = float(result.run["duration_s"][0])
+    starts = result.series["start_s"]
+    lines = []
+    for at, kind in enumerate(result.attackers["kind"]):
+        moments = result.admissions["at_s"][result.admissions["attacker"] == at]
+        if len(moments) == result.attackers["guesses"][at]:
+            times, counts = moments, np.arange(1, len(moments) + 1)
+        else:
+            times, counts = np.append(starts[1:], length), np.cumsum(result.series[f"attacker_{at}_admitted"])
+        last = counts[-1] if len(counts) else 0
+        lines.append((str(kind), np.concatenate([[0], times, [length]]), np.concatenate([[0], counts, [last]])))
+    return lines
+
+
+def _outages(result: Result) -> list[tuple[float, float]]:
+    """Give when the store was away, in seconds."""
+    outages = result.scenario.to_dict().get("store", {}).get("outages", [])
+    begins = [_seconds(outage["at"]) for outage in outages]
+    return [(at, at + _seconds(outage["duration"])) for at, outage in zip(begins, outages, strict=True)]
+
+
+def _seconds(span: float | str) -> float:
+    """Read a duration of a scenario that was judged. What the core takes for no period is none: 0."""
+    try:
+        return Rate(1, span).period.total_seconds()
+    except ConfigError:
+        return 0.0
+
+
+def _addresses(result: Result) -> int:
+    return int(result.scenario["attackers[0].addresses"])

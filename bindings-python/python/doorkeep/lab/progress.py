@@ -1,0 +1,54 @@
+"""A bar for runs that take longer than two seconds.
+
+Knows nothing of scenarios. Invariant: a short run shows nothing, and a bar that was shown is closed whatever happens.
+Tested in `tests/python/test_lab_running.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Bar"]
+
+SHOWN_AFTER = 2.0
+
+
+class Bar:
+    """Shows the share of a run that is done, by tqdm or its notebook form; nothing if tqdm is not installed."""
+
+    def __init__(self, *, after: float = SHOWN_AFTER) -> None:
+        self._started = time.monotonic()
+        self._after = after
+        self._bar: Any = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __call__(self, events: int, done: float) -> None:
+        """Say how many attempts were made, and which share of the run's time has passed."""
+        if self._bar is None:
+            if time.monotonic() - self._started < self._after:
+                return
+            self._bar = _bar()
+        if self._bar is False:
+            return
+        self._bar.n = round(100 * done, 1)
+        self._bar.set_postfix_str(f"{events:,} attempts", refresh=False)
+        self._bar.update(0)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.close()
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return False
+    form = "{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining} {postfix}"
+    return tqdm(total=100, desc="lab", bar_format=form, leave=False)

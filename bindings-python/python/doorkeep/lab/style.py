@@ -1,0 +1,134 @@
+"""How figures of the lab look: quiet, legible in print, and told apart without colour too.
+
+Knows nothing of results. Invariant: the same figure is the same bytes, whenever it is saved. Tested in
+`tests/python/test_lab_plots.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from doorkeep.lab._extras import needed
+
+if TYPE_CHECKING:
+    import matplotlib
+    from matplotlib import ticker
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:
+    matplotlib = needed("matplotlib", "a plot of doorkeep.lab", "doorkeep[lab]")
+    from matplotlib import ticker
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "GREY", "Figure", "axes_of", "finish", "looks", "save", "styled", "time_axis"]
+
+# Okabe and Ito, Color Universal Design (2008): told apart with every common form of colour blindness.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)), (0, (1, 3)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#5c5c5c"
+
+_RC: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.labelcolor": "#222222",
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.dpi": 110,
+    "figure.facecolor": "white",
+    "figure.figsize": (6.6, 3.8),
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.dpi": 150,
+    # Names in a figure's XML are made of random numbers otherwise.
+    "svg.hashsalt": "doorkeep",
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the style of the lab, whatever the user's own is; theirs is back afterwards."""
+    with matplotlib.rc_context(_RC):
+        yield
+
+
+def axes_of(ax: Axes | None) -> Axes:
+    """Give the axes to draw on: those that were handed in, or new ones of pyplot, which a notebook shows."""
+    if ax is not None:
+        return ax
+    pyplot = needed("matplotlib.pyplot", "a plot of doorkeep.lab", "doorkeep[lab]")
+    new: Axes = pyplot.subplots()[1]
+    return new
+
+
+def looks() -> Iterator[dict[str, Any]]:
+    """Give a colour, a dash and a marker for each line, for as many as there are."""
+    for colour, dash, marker in cycle(zip(COLOURS, _DASHES, _MARKERS, strict=True)):
+        yield {"color": colour, "linestyle": dash, "marker": marker}
+
+
+def time_axis(ax: Axes, seconds: float) -> float:
+    """Label the x axis with the unit that a run of this length reads best in; give its length in seconds."""
+    units = (("s", 1, 300), ("min", 60, 3 * 3600), ("h", 3600, 4 * 86_400), ("d", 86_400, float("inf")))
+    name, unit = next((name, unit) for name, unit, most in units if seconds <= most)
+    ax.set_xlabel(f"time since the start [{name}]")
+    ax.set_xlim(0, seconds / unit)
+    if name == "h" and seconds % 21_600 == 0:
+        ax.xaxis.set_major_locator(ticker.MultipleLocator(6 if seconds > 43_200 else 1))
+    return float(unit)
+
+
+def finish(ax: Axes, title: str | None, *, legend: bool) -> Axes:
+    """Write what all figures have; counts with separators."""
+    if title:
+        ax.set_title(title)
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(ticker.FuncFormatter(_count))
+            axis.set_minor_formatter(ticker.NullFormatter())
+        elif isinstance(axis.get_major_formatter(), ticker.ScalarFormatter):
+            axis.set_major_formatter(ticker.FuncFormatter(_count))
+    if legend:
+        ax.legend()
+    return ax
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Save a figure without the date and the version that its file would carry.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    ValueError
+        The ending of the path names no format.
+    """
+    with styled():
+        ending = os.fspath(path).rpartition(".")[2].lower()
+        nameless: dict[str, dict[str, Any]] = {
+            "png": {"Software": None},
+            "svg": {"Date": None, "Creator": None},
+            "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+        }
+        figure.savefig(path, metadata=nameless.get(ending))
+
+
+def _count(value: float, _position: object = None) -> str:
+    return f"{value:,.0f}" if abs(value - round(value)) < 1e-9 else f"{value:g}"
