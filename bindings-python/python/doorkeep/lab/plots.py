@@ -7,14 +7,14 @@ Computes nothing but sums of columns. Invariant: a result is the same after it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from doorkeep._native import Rate
 from doorkeep.errors import ConfigError
 from doorkeep.lab import bounds
 from doorkeep.lab._extras import needed
-from doorkeep.lab.style import GREY, Figure, axes_of, finish, looks, save, styled, time_axis
+from doorkeep.lab.style import GREY, Figure, drawing, finish, looks, save, styled, time_axis
 from doorkeep.lab.text import duration
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ __all__ = [
     "guesses_over_time",
     "honest_denial_by_load",
     "honest_over_time",
+    "lines",
     "report",
     "save",
+    "styled",
     "trade_off",
 ]
 
@@ -63,8 +65,7 @@ def guesses_over_time(
     log
         Whether guesses are on a logarithmic scale.
     """
-    with styled():
-        ax = axes_of(ax)
+    with drawing(ax) as ax:
         length = max(float(result.run["duration_s"][0]) for result in results)
         unit = time_axis(ax, length)
         lines = [line for result in results for line in _lines(result)]
@@ -74,7 +75,7 @@ def guesses_over_time(
         if bound is not None:
             # Of an open span that just includes the moment: a greedy attacker is on the line, never above it.
             moments = np.linspace(0, length, POINTS)
-            most = [bounds.max_in(bound, round(float(at), 6) + 1e-6) for at in moments]
+            most = [bounds.max_in(bound, f"{round(1e6 * at) + 1}us") for at in moments]
             ax.plot(moments / unit, most, color=GREY, linewidth=1, label=f"most that {bound} admits", zorder=1)
         for begin, end in _outages(results[0]):
             ax.axvspan(begin / unit, min(end, length) / unit, color="#000000", alpha=0.07, linewidth=0)
@@ -88,8 +89,7 @@ def guesses_over_time(
 
 def honest_over_time(result: Result, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw how many honest attempts were admitted and denied in each part of the run."""
-    with styled():
-        ax = axes_of(ax)
+    with drawing(ax) as ax:
         series = result.series
         length = float(result.run["duration_s"][0])
         unit = time_axis(ax, length)
@@ -130,15 +130,15 @@ def admission_by_addresses(
         The rates of the rule for each pair of account and address, and of the rule for the account: the most that both
         admit is drawn as well.
     """
-    with styled():
-        ax = axes_of(ax)
+    with drawing(ax) as ax:
         runs = sorted(results, key=_addresses)
         addresses = [_addresses(result) for result in runs]
         guesses = [float(result.attackers["guesses"][0]) for result in runs]
         span = float(runs[0].run["duration_s"][0])
         if bound is not None:
-            most = [bounds.botnet(*bound, number, span) for number in addresses]
-            ax.plot(addresses, most, color=GREY, linewidth=1, label="most that the rules admit")
+            numbers = np.unique(np.geomspace(addresses[0], addresses[-1], POINTS).round())
+            most = [bounds.botnet(*bound, int(number), span) for number in numbers]
+            ax.plot(numbers, most, color=GREY, linewidth=1, label="most that the rules admit")
         look = next(looks())
         ax.plot(addresses, guesses, color=look["color"], marker="o", linestyle="none", label="run")
         ax.set_xscale("log")
@@ -168,8 +168,7 @@ def honest_denial_by_load(
     runs
         Runs to draw as points, each with its count and load; the share is that of the first group of users.
     """
-    with styled():
-        ax = axes_of(ax)
+    with drawing(ax) as ax:
         points = list(runs)
         for count, look in zip(counts, looks(), strict=False):
             marker = look.pop("marker")
@@ -192,7 +191,7 @@ def honest_denial_by_load(
         )
         ax.set_xlim(min(loads), max(loads))
         ax.set_ylim(bottom=0)
-        ax.set_xlabel("load: honest attempts for each one that the rate admits")
+        ax.set_xlabel("load: honest attempts for one that the rate admits")
         ax.set_ylabel("honest attempts denied [%]")
         return finish(ax, title, legend=True)
 
@@ -214,20 +213,68 @@ def trade_off(
     labels
         What the policies are called.
     """
-    with styled():
-        ax = axes_of(ax)
+    with drawing(ax) as ax:
+        groups: list[list[tuple[float, float, str]]] = []
         for result, label, look in zip(results, labels, looks(), strict=False):
             guesses = max(float(most) for most in result.attackers["most_a_day"])
             logins, denied = (float(result.users[name].sum()) for name in ("logins", "logins_denied"))
-            ax.plot(guesses, 100 * denied / logins, look["marker"], color=look["color"], markersize=8)
-            ax.annotate(label, (guesses, 100 * denied / logins), (9, 0), textcoords="offset points", va="center")
+            share = 100 * denied / logins
+            ax.plot(guesses, share, look["marker"], color=look["color"], markersize=8, clip_on=False, zorder=3)
+            for group in groups:
+                # Policies that nobody could tell apart in print share their label.
+                if abs(np.log10(group[0][0] / guesses)) < 0.06 and abs(group[0][1] - share) < 5:
+                    group.append((guesses, share, label))
+                    break
+            else:
+                groups.append([(guesses, share, label)])
+        for group in groups:
+            guesses, share, _ = max(group)
+            names = "\n".join(label for *_, label in group)
+            ax.annotate(names, (guesses, share), (9, 0), textcoords="offset points", va="center", fontsize=9)
         ax.set_xscale("log")
-        ax.margins(x=0.25)
-        ax.set_ylim(bottom=0)
-        ax.margins(y=0.15)
+        ax.margins(x=0.3)
+        ax.set_ylim(-6, 104)
+        ax.set_yticks(range(0, 101, 20))
         ax.set_xlabel("security: guesses on one account in a day")
         ax.set_ylabel("availability: honest logins denied [%]")
         return finish(ax, title, legend=False)
+
+
+def lines(
+    x: Sequence[float],
+    columns: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    log: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw numbers of one's own in the style of the others, a line with marks for each column.
+
+    Parameters
+    ----------
+    x
+        Where the marks are.
+    columns
+        Their heights, by the label of each line.
+    xlabel, ylabel
+        What the axes are, with the unit.
+    log
+        Which axes are logarithmic: ``"x"``, ``"y"``, ``"xy"``.
+    """
+    with drawing(ax) as ax:
+        for (label, heights), look in zip(columns.items(), looks(), strict=False):
+            ax.plot(x, heights, label=label, markersize=5, **look)
+        if "x" in log:
+            ax.set_xscale("log")
+        if "y" in log:
+            ax.set_yscale("log")
+        else:
+            ax.set_ylim(bottom=0)
+        ax.set_xlabel(xlabel)
+        ax.set_ylabel(ylabel)
+        return finish(ax, title, legend=len(columns) > 1)
 
 
 def report(*results: Result, labels: Sequence[str] | None = None) -> Figure:

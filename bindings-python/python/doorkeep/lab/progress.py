@@ -7,6 +7,7 @@ Tested in `tests/python/test_lab_running.py`.
 from __future__ import annotations
 
 import time
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -18,9 +19,9 @@ SHOWN_AFTER = 2.0
 class Bar:
     """Shows the share of a run that is done, by tqdm or its notebook form; nothing if tqdm is not installed."""
 
-    def __init__(self, *, after: float = SHOWN_AFTER) -> None:
+    def __init__(self, *, after: float | None = None) -> None:
         self._started = time.monotonic()
-        self._after = after
+        self._after = SHOWN_AFTER if after is None else after
         self._bar: Any = None
 
     def __enter__(self) -> Bar:
@@ -29,14 +30,15 @@ class Bar:
     def __call__(self, events: int, done: float) -> None:
         """Say how many attempts were made, and which share of the run's time has passed."""
         if self._bar is None:
-            if time.monotonic() - self._started < self._after:
+            waited = time.monotonic() - self._started
+            if waited < self._after:
                 return
-            self._bar = _bar()
+            self._bar = _bar(waited)
         if self._bar is False:
             return
         self._bar.n = round(100 * done, 1)
         self._bar.set_postfix_str(f"{events:,} attempts", refresh=False)
-        self._bar.update(0)
+        self._bar.refresh()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -45,10 +47,15 @@ class Bar:
             self._bar.close()
 
 
-def _bar() -> Any:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return False
+def _bar(waited: float) -> Any:
+    with warnings.catch_warnings():
+        # In a notebook without ipywidgets tqdm advises to install them, and shows the bar as text.
+        warnings.simplefilter("ignore")
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return False
     form = "{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining} {postfix}"
-    return tqdm(total=100, desc="lab", bar_format=form, leave=False)
+    bar = tqdm(total=100, desc="lab", bar_format=form, leave=False)
+    bar.start_t -= waited
+    return bar

@@ -21,7 +21,7 @@ from doorkeep.errors import ConfigError
 __all__ = ["Attacker", "Outage", "Policy", "Scenario", "Store", "Users"]
 
 Duration = timedelta | float | str
-Rules = Sequence[Rule | StrikeRule | str]
+Rules = Sequence[Rule | StrikeRule | str | Mapping[str, Any]]
 
 AttackerKind = Literal[
     "vertical",
@@ -110,7 +110,8 @@ class Policy(_Part):
     Parameters
     ----------
     rules
-        `Rule` and `StrikeRule` objects, which must say what they are keyed by, and texts such as ``preset:login-ip``.
+        `Rule` and `StrikeRule` objects, which must say what they are keyed by, texts such as ``preset:login-ip``,
+        and mappings as in a scenario file.
     fields
         As in a scenario file: ``capacity``, ``forgive``, ``give_back``, ``forgive_address`` (rules or their names),
         ``replicas``; instead of rules one of ``attempt_limiter``, ``token_bucket``, ``fixed_window``, a mapping.

@@ -24,7 +24,7 @@ else:
     from matplotlib import ticker
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "GREY", "Figure", "axes_of", "finish", "looks", "save", "styled", "time_axis"]
+__all__ = ["COLOURS", "GREY", "Figure", "drawing", "finish", "looks", "save", "styled", "time_axis"]
 
 # Okabe and Ito, Color Universal Design (2008): told apart with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -64,18 +64,27 @@ _RC: Any = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the style of the lab, whatever the user's own is; theirs is back afterwards."""
-    with matplotlib.rc_context(_RC):
+    """Draw in the style of the lab, whatever the user's own is; theirs is back afterwards.
+
+    Only what the style names is put back: a notebook makes pyplot interactive while its first figure is made.
+    """
+    settings = matplotlib.rcParams
+    before = {name: settings[name] for name in _RC}
+    settings.update(_RC)
+    try:
         yield
+    finally:
+        settings.update(before)
 
 
-def axes_of(ax: Axes | None) -> Axes:
-    """Give the axes to draw on: those that were handed in, or new ones of pyplot, which a notebook shows."""
-    if ax is not None:
-        return ax
-    pyplot = needed("matplotlib.pyplot", "a plot of doorkeep.lab", "doorkeep[lab]")
-    new: Axes = pyplot.subplots()[1]
-    return new
+@contextmanager
+def drawing(ax: Axes | None) -> Iterator[Axes]:
+    """Draw in the style of the lab: on the axes that were handed in, or on new ones of pyplot."""
+    with styled():
+        if ax is None:
+            pyplot = needed("matplotlib.pyplot", "a plot of doorkeep.lab", "doorkeep[lab]")
+            ax = pyplot.subplots()[1]
+        yield ax
 
 
 def looks() -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     import polars as pl
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 else:
     np = needed("numpy", "a run of doorkeep.lab", "doorkeep[lab]")
 
@@ -30,8 +30,8 @@ class Table(Mapping[str, "NDArray[Any]"]):
     Numbers are float64, NaN where there is nothing to tell; `kind` is text. `rows` is their length.
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        self._columns = dict(columns)
+    def __init__(self, columns: Mapping[str, ArrayLike]) -> None:
+        self._columns = {name: np.array(column) for name, column in columns.items()}
         for column in self._columns.values():
             column.setflags(write=False)
 
@@ -76,6 +76,8 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     def __str__(self) -> str:
         return text([list(self), *self._cells()])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html([list(self), *self._cells()])
