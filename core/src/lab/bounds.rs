@@ -45,7 +45,7 @@ pub fn fixed_window(limit: u32, window: Duration, span: Duration) -> u64 {
 ///
 /// ```
 /// # use std::time::Duration;
-/// # let minutes = |m| Duration::from_secs(60 * m);
+/// # let minutes = |m: u64| Duration::from_secs(60 * m);
 /// assert_eq!(doorkeep::lab::bounds::strikes(5, minutes(15), minutes(24 * 60)), 480);
 /// ```
 #[must_use]
@@ -57,7 +57,7 @@ pub fn strikes(threshold: u32, window: Duration, span: Duration) -> u64 {
 ///
 /// ```
 /// # use std::time::Duration;
-/// # let minutes = |m| Duration::from_secs(60 * m);
+/// # let minutes = |m: u64| Duration::from_secs(60 * m);
 /// assert_eq!(doorkeep::lab::bounds::strikes_unnoticed(5, minutes(15), minutes(24 * 60)), 384);
 /// ```
 #[must_use]
@@ -99,7 +99,7 @@ pub fn stuffing(address: &Rates, pairs: u64, addresses: u64) -> Duration {
 ///
 /// ```
 /// # use std::time::Duration;
-/// # let hours = |h| Duration::from_secs(3600 * h);
+/// # let hours = |h: u64| Duration::from_secs(3600 * h);
 /// let flood = (100, Duration::from_secs(1));
 /// assert_eq!(doorkeep::lab::bounds::key_flood(5, 2000, flood, hours(6)), 4312);
 /// ```

@@ -10,6 +10,12 @@ pub enum Column {
 }
 
 /// Columns of one length, by name.
+///
+/// ```
+/// let table = doorkeep::lab::bounds_of("5/1m")?;
+/// assert_eq!(table.numbers("admitted").map(<[f64]>::len), table.numbers("span_s").map(<[f64]>::len));
+/// # Ok::<(), doorkeep::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(pub Vec<(String, Column)>);
 

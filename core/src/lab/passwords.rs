@@ -34,6 +34,13 @@ pub enum Passwords {
 }
 
 /// Accounts by password, as running totals.
+///
+/// ```
+/// use doorkeep::lab::{Counts, Passwords};
+///
+/// let passwords = Counts::new(&[5, 3, 2]).map(Passwords::Counts);
+/// assert_eq!(passwords.map(|passwords| passwords.opened(2)), Some(0.8));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
     running: Vec<u64>,

@@ -49,6 +49,26 @@ impl Answer {
 
 /// A limiter under test. The lab's own subjects are the limiters of this crate; a test may bring a broken one.
 ///
+/// ```
+/// use std::ops::ControlFlow;
+/// use doorkeep::lab::{Answer, Request, Scenario, Subject};
+///
+/// /// Admits everybody.
+/// struct OpenDoor;
+///
+/// impl Subject for OpenDoor {
+///     fn arrive(&mut self, _: &Request, _: u64) -> Answer { Answer::ALLOWED }
+///     fn verified(&mut self, _: &Request, _: u64) {}
+///     fn peek(&mut self, _: &Request, _: u64) -> Answer { Answer::ALLOWED }
+///     fn table(&self) -> (u64, u64) { (0, 0) }
+/// }
+///
+/// let hour = Scenario::read("run.duration = '1h'\npolicy.rules = ['preset:vault']\nattackers = [{ kind = 'lockout' }]")?;
+/// let outcome = hour.run_against(&|| Ok(Box::new(OpenDoor)), |_| ControlFlow::Continue(()))?;
+/// assert_eq!(outcome.attackers.numbers("guesses"), Some(&[3600.0][..]));
+/// # Ok::<(), doorkeep::Error>(())
+/// ```
+///
 /// Between [`Subject::arrive`] and [`Subject::verified`] of one attempt others arrive: those of a race.
 pub trait Subject {
     /// An attempt arrives, before its credential is looked at.
