@@ -19,7 +19,8 @@ async def verify_client(client_id: str, secret: str) -> bool:
 
 def verify_code(email: str, code: str) -> bool:
     """Whether this is the one-time code that was sent to the account."""
-    return hmac.compare_digest(CODES.get(email, "------").encode(), code.encode(errors="surrogatepass"))
+    sent = CODES.get(email, "------")
+    return hmac.compare_digest(sent.encode(), code.encode(errors="surrogatepass")) and email in CODES
 
 
 def send_reset(email: str) -> None:

@@ -219,6 +219,10 @@ class LoginAttacks:
         guesses = [{"email": "ann@example.com", "code": f"{n:06}"} for n in range(100)]
         assert statuses(at_once(f"{url}/otp", guesses)) == {401: 5, 429: 95}
 
+    @pytest.mark.parametrize("code", ["------", "000000", "", "-"])
+    def test_an_account_without_a_code_verifies_none(self, url: str, code: str) -> None:
+        assert httpx.post(f"{url}/otp", json={"email": "eve@example.com", "code": code}).status_code == 401
+
     def test_an_account_is_sent_one_mail_a_minute(self, url: str) -> None:
         asked = at_once(f"{url}/forgot-password", [{"email": "ann@example.com"}] * 20)
         assert statuses(asked) == {202: 1, 429: 19}
