@@ -4,7 +4,7 @@
 //! account rise by one with every admitted attempt.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::lab::columns::count;
 use crate::lab::passwords::Passwords;
@@ -39,7 +39,7 @@ pub(crate) struct Targets {
     held: Option<Target>,
     touched: u64,
     /// Tried accounts by the moment from which they may pass, then by when they were tried last.
-    tried: BinaryHeap<Reverse<(u64, u64, Target)>>,
+    tried: Waiting,
     turns: u64,
     /// After so many guesses an account is left alone.
     limit: u32,
@@ -48,6 +48,51 @@ pub(crate) struct Targets {
     pub(crate) score: Score,
     /// How many accounts were left alone after how many guesses.
     done: BTreeMap<u32, u64>,
+}
+
+/// A target, the moment from which it may pass, and its turn.
+type Turn = (u64, u64, Target);
+
+/// Targets by their moments, then by their turns.
+///
+/// Most are put back in this order already, and wait in a plain row; only the others need a heap.
+#[derive(Default)]
+struct Waiting {
+    row: VecDeque<Turn>,
+    others: BinaryHeap<Reverse<Turn>>,
+}
+
+impl Waiting {
+    fn push(&mut self, turn: Turn) {
+        if self.row.back().is_none_or(|(ready, ..)| *ready <= turn.0) {
+            self.row.push_back(turn);
+        } else {
+            self.others.push(Reverse(turn));
+        }
+    }
+
+    /// Takes the first one if it may pass now.
+    fn take(&mut self, now: u64) -> Result<Target, u64> {
+        let moment = |(ready, turn, _): &Turn| (*ready, *turn);
+        let first = self.row.front().map_or((u64::MAX, u64::MAX), moment);
+        let other = self.others.peek().map_or((u64::MAX, u64::MAX), |Reverse(turn)| moment(turn));
+        if first.min(other).0 > now {
+            return Err(first.min(other).0);
+        }
+        let taken = if first < other { self.row.pop_front() } else { self.others.pop().map(|Reverse(turn)| turn) };
+        Ok(taken.expect("it was there").2)
+    }
+
+    /// Everything may pass again, in turn.
+    fn wake(&mut self) {
+        let mut all: Vec<Turn> = self.row.drain(..).chain(self.others.drain().map(|Reverse(turn)| turn)).collect();
+        all.sort_unstable_by_key(|(_, turn, _)| *turn);
+        self.row = all.into_iter().map(|(_, turn, target)| (0, turn, target)).collect();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Target> {
+        self.row.iter().chain(self.others.iter().map(|Reverse(turn)| turn)).map(|(.., target)| target)
+    }
 }
 
 /// What came of the guesses.
@@ -66,7 +111,7 @@ impl Targets {
             end: accounts,
             held: None,
             touched: 0,
-            tried: BinaryHeap::new(),
+            tried: Waiting::default(),
             turns: 0,
             limit: limit.unwrap_or(u32::MAX),
             passwords,
@@ -89,11 +134,7 @@ impl Targets {
             self.untried += 1;
             return Ok(self.fresh(account));
         }
-        match self.tried.peek() {
-            Some(Reverse((ready, ..))) if *ready <= now => Ok(self.tried.pop().expect("it was there").0.2),
-            Some(Reverse((ready, ..))) => Err(*ready),
-            None => Err(u64::MAX),
-        }
+        self.tried.take(now)
     }
 
     /// Puts an account back to the head of the row, since the denial did not speak of it.
@@ -108,7 +149,7 @@ impl Targets {
             return;
         }
         self.turns += 1;
-        self.tried.push(Reverse((ready, self.turns, target)));
+        self.tried.push((ready, self.turns, target));
     }
 
     /// Counts admitted guesses on an account.
@@ -127,8 +168,7 @@ impl Targets {
 
     /// Everything may pass again.
     pub(crate) fn wake(&mut self) {
-        let tried = std::mem::take(&mut self.tried);
-        self.tried = tried.into_iter().map(|Reverse((_, turn, target))| Reverse((0, turn, target))).collect();
+        self.tried.wake();
     }
 
     /// Accounts with a guess that was admitted.
@@ -139,7 +179,7 @@ impl Targets {
     /// How many accounts fall on average over all seeds.
     pub(crate) fn expected(&self) -> f64 {
         let mut accounts = self.done.clone();
-        for target in self.tried.iter().map(|Reverse((.., target))| target).chain(&self.held) {
+        for target in self.tried.iter().chain(&self.held) {
             *accounts.entry(target.guesses).or_default() += 1;
         }
         accounts.iter().map(|(guesses, accounts)| count(*accounts) * self.passwords.opened((*guesses).into())).sum()
