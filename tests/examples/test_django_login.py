@@ -157,6 +157,16 @@ def test_a_one_time_code_is_verified_and_five_wrong_ones_are_the_last(url: str, 
     assert at_once(client, "/verify/", [{"code": f"{n:06}"} for n in range(10)]) == {403: 5, 429: 5}
 
 
+def test_an_account_without_a_code_verifies_none(url: str, browser: Browser, database: str) -> None:
+    words = ["createsuperuser", "--noinput", "--username", "eve", "--email", "eve@example.com"]
+    manage(*words, DATABASE=database, DJANGO_SUPERUSER_PASSWORD="a new account")
+    client = browser(url)
+    assert client.post("/login/", data={"username": "eve", "password": "a new account"}).status_code == 302
+    take_token(client, "/")
+    for form in ({}, {"code": ""}, {"code": "271828"}):
+        assert client.post("/verify/", data=form).status_code == 403
+
+
 def test_the_owner_of_the_site_unlocks_in_the_admin(url: str, browser: Browser) -> None:
     attacked = browser(url)
     assert at_once(attacked, "/login/", [GUESS] * 6) == {200: 5, 429: 1}

@@ -33,8 +33,9 @@ def code_keys(request: HttpRequest) -> list[Key]:
 @guarded(keys=code_keys)
 def verify(request: HttpRequest) -> HttpResponse:
     """Check the second factor."""
-    code = settings.ONE_TIME_CODES.get(request.user.get_username(), "")
-    if not secrets.compare_digest(request.POST.get("code", "").encode(), code.encode()):
+    sent = settings.ONE_TIME_CODES.get(request.user.get_username())
+    # Who was sent no code is right with none, not with an empty one.
+    if sent is None or not secrets.compare_digest(request.POST.get("code", "").encode(), sent.encode()):
         return render(request, "home.html", {"wrong": True}, status=403)
     # Given back, not forgiven: a success must not hand a fresh budget to whoever guesses beside the owner.
     request.attempt.success(give_back=["otp-ip", "otp-verify"])
