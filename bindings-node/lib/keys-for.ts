@@ -50,11 +50,13 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
 
 function part(rule: KeyRule, word: string, values: KeyValues): string {
   const text = Object.hasOwn(values, word) ? values[word] : undefined
+  // What is no text is no address either.
+  if (word === ADDRESS) return network(text as string, rule.ipv6Prefix)
   if (typeof text !== 'string' || text === '') {
     const words = `rule=\`${rule.name}\`, word=\`${word}\``
     throw new InvalidKeyError(`a key needs a text for each word of its rule, ${words}`)
   }
-  return word === ADDRESS ? network(text, rule.ipv6Prefix) : text
+  return text
 }
 
 /** Says once that there are requests to which rules on the address do not apply. */

@@ -284,9 +284,10 @@ describe('the keys of a request', () => {
   })
 
   it('refuse an address that is none', () => {
+    const refusal = { code: 'DOORKEEP_INVALID_KEY', message: 'not an IPv4 or IPv6 address' }
     for (const junk of ['', 'junk', 'testclient', 5]) {
-      assert.throws(() => keysFor([loginIp], { address: junk }), InvalidKeyError)
-      assert.throws(() => keysFor([loginAccountIp], { address: junk, account }), InvalidKeyError)
+      assert.throws(() => keysFor([loginIp], { address: junk }), refusal)
+      assert.throws(() => keysFor([loginAccountIp], { address: junk, account }), refusal)
     }
   })
 
