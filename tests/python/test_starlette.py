@@ -38,6 +38,7 @@ from doorkeep import (
     StrikeRule,
     aio,
 )
+from doorkeep.errors import AttemptDenied
 from doorkeep.starlette import AddressLimit, attempt_for, client_address, install, lifespan
 from support.web import CLIENT, Exchange, remaining, seen, told
 
@@ -399,8 +400,76 @@ def test_a_later_block_does_not_give_back_what_an_earlier_one_counted(limiter: A
 
     with pytest.raises(ZeroDivisionError):
         Exchange().run(Starlette(routes=[Route("/", endpoint)]))
-    # One rule for both accounts: what is kept on a rule is kept for the whole of it.
-    assert [remaining(limiter, key) for key in (ANN, HERE)] == [2, 3]
+    assert [remaining(limiter, key) for key in (ANN, bob, HERE)] == [2, 3, 3]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("middleware", [False, True])
+def test_blocks_beside_each_other_are_attempts_of_their_own(limiter: Any, middleware: bool, at_once: bool) -> None:
+    # As in a batch of log-ins, or several fields of one query.
+    entered = 0
+
+    async def guess(request: Request) -> None:
+        nonlocal entered
+        async with attempt_for(request, limiter, ANN), attempt_for(request, limiter, ANN):
+            entered += 1
+            await anyio.sleep(0)
+
+    async def endpoint(request: Request) -> Response:
+        guesses = [guess(request) for _ in range(9)]
+        if at_once:
+            denied = await asyncio.gather(*guesses, return_exceptions=True)
+        else:
+            denied = [(await asyncio.gather(one, return_exceptions=True))[0] for one in guesses]
+        assert [type(one) for one in denied] == [type(None)] * 3 + [AttemptDenied] * 6
+        return Response()
+
+    app = Starlette(routes=[Route("/", endpoint)])
+    if middleware:
+        app.add_middleware(AddressLimit, limiter=limiter, rules=[IP], client_ip=ClientIp())
+    assert Exchange(client=("127.0.0.1", 1)).run(app)[0]["status"] == 200
+    assert entered == 3
+    assert left(limiter) == (2 if middleware else 3, 0)
+
+
+@pytest.mark.parametrize("around", [HERE, ANN])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_of_blocks_inside_one_block_the_second_is_another_guess(limiter: Any, around: Key, at_once: bool) -> None:
+    entered = 0
+
+    async def guess(request: Request) -> None:
+        nonlocal entered
+        async with attempt_for(request, limiter, ANN), attempt_for(request, limiter, ANN):
+            entered += 1
+            await anyio.sleep(0)
+
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, around):
+            if at_once:
+                await asyncio.gather(*[guess(request) for _ in range(9)], return_exceptions=True)
+            for _ in range(9):
+                await guess(request)
+        return Response()
+
+    app = Starlette(routes=[Route("/", endpoint)])
+    install(app)
+    assert Exchange().run(app)[0]["status"] == 429
+    assert entered == 3
+
+
+def test_a_request_made_inside_a_block_is_an_attempt_of_its_own(limiter: Any) -> None:
+    inner = make_app(limiter, middleware=False)
+
+    async def endpoint(request: Request) -> Response:
+        async with (
+            attempt_for(request, limiter, ANN),
+            httpx.AsyncClient(transport=httpx.ASGITransport(inner), base_url="http://inner") as client,
+        ):
+            await client.get("/login/401")
+        return Response()
+
+    assert Exchange().run(Starlette(routes=[Route("/", endpoint)]))[0]["status"] == 200
+    assert remaining(limiter, ANN) == 1
 
 
 def test_a_denied_block_is_not_entered_and_keeps_what_middleware_counted(serve: Serve, limiter: Any) -> None:
@@ -469,6 +538,25 @@ def test_a_guarded_websocket_is_refused_before_it_is_accepted_and_closed_after(s
         websocket.recv()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
+
+
+def test_each_guess_over_one_websocket_is_counted(serve: Serve, limiter: Any) -> None:
+    verified: list[str] = []
+
+    async def guesses(websocket: WebSocket) -> None:
+        await websocket.accept()
+        async for password in websocket.iter_text():
+            async with attempt_for(websocket, limiter, ANN):
+                verified.append(password)
+                await websocket.send_text("wrong")
+
+    app = Starlette(routes=[WebSocketRoute("/", guesses)])
+    install(app)
+    with connect(serve(app).replace("http", "ws")) as websocket, pytest.raises(ConnectionClosed):
+        for n in range(9):
+            websocket.send(str(n))
+            websocket.recv()
+    assert verified == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("middleware", [True, False])

@@ -1,14 +1,18 @@
-"""One attempt per request and limiter, counted before anything is verified.
+"""One attempt per block and limiter, counted before anything is verified.
 
-The attempt stands in the scope, where a second guard of the same limiter finds it and adds to it. Knows no routes and
-writes no answers. Invariant: what a request has spent is given back only by a failure of the server, and never what
-`doorkeep.starlette.AddressLimit` counted. Tested over real HTTP in tests/python/test_starlette.py and test_fastapi.py.
+A block inside another of the same limiter and request finds its attempt and adds to it, and the first block takes over
+what middleware has counted. A block that follows another or runs beside it is a guess of its own: a request may carry
+many. Knows no routes and writes no answers. Invariant: what a request has spent is given back only by a failure of the
+server, and never what `doorkeep.starlette.AddressLimit` counted. Tests, over real HTTP: tests/python/test_starlette.py
+and test_fastapi.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias, overload
 
@@ -28,6 +32,9 @@ Duration: TypeAlias = timedelta | float | str
 
 # What a client can bring about, or the framework answers below 500: a guess all the same.
 _ANSWERS = (WebSocketException, ClientDisconnect, WebSocketDisconnect, InvalidKeyError, RateLimitExceeded)
+
+# The blocks around this task, the outermost first. Tasks that run beside each other do not see each other's.
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar("doorkeep_blocks", default=())
 
 
 @overload
@@ -63,8 +70,9 @@ async def attempt_for(
     """Count a request as an attempt, for the length of a block.
 
     It stays counted whatever the block does, also when the client goes away. It is given back when an `Exception`
-    leaves the block that is no answer below 500: a crash is not a guess. A second block of the same limiter in one
-    request gives the same attempt and counts only the keys that are new; an attempt is settled once.
+    leaves the block that is no answer below 500: a crash is not a guess. A block inside this one, of the same limiter
+    and request, gives the same attempt and counts only the keys that are new; an attempt is settled once. A block after
+    this one or beside it is another attempt, so that no batch of guesses and no long websocket counts as one.
 
     Parameters
     ----------
@@ -94,37 +102,34 @@ async def attempt_for(
         There is no key. Nothing was counted.
     """
     http.check_round_up(round_up)
-    held = await count(connection.scope, limiter, keys, cost=cost, round_up=round_up, rate_limit=rate_limit)
-    outermost = not held.guarded
-    held.guarded = True
+    scope, around = connection.scope, _blocks.get()
+    held = _for_block(scope, limiter, keys)
+    held = await count(scope, limiter, keys, held, cost=cost, round_up=round_up, rate_limit=rate_limit)
     held.count_on += classes(count_on)
     held.given_back |= {key.rule for key in keys} - held.kept
-    if not outermost:
-        yield held.attempt
-        return
+    is_outermost, held.is_open = not held.is_open, True
+    _blocks.set((*around, _Block(_offered(scope), limiter, held)))
     try:
         yield held.attempt
     except Exception as error:
-        if not held.counts(error):
+        if is_outermost and not held.counts(error):
             await _give_back(limiter, held)
         raise
     finally:
-        # A later block of this request must not give back what this one has counted.
-        held.kept |= held.given_back
-        held.given_back.clear()
-        held.guarded = False
+        held.is_open = not is_outermost
+        _blocks.set(around)
 
 
 class Held:
     """An attempt at hand in a request, what leaves it counted, and which of its rules a crash gives back."""
 
-    __slots__ = ("attempt", "count_on", "given_back", "guarded", "kept")
+    __slots__ = ("attempt", "count_on", "given_back", "is_open", "kept")
 
     def __init__(self, attempt: Attempt | aio.Attempt) -> None:
         self.attempt = attempt
         self.count_on: tuple[type[BaseException], ...] = ()
         self.given_back: set[str] = set()
-        self.guarded = False
+        self.is_open = False
         self.kept: set[str] = set()
 
     def counts(self, error: BaseException) -> bool:
@@ -137,28 +142,71 @@ class Held:
         return isinstance(error, _ANSWERS + self.count_on)
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of `attempt_for`, and the keys that blocks inside it have asked for."""
+
+    request: dict[AnyLimiter, Held]
+    limiter: AnyLimiter
+    held: Held
+    used: set[Key] = field(default_factory=set)
+
+
 async def count(
     scope: Scope,
     limiter: AnyLimiter,
     keys: Iterable[Key],
+    held: Held | None,
     *,
     cost: int,
     round_up: Duration | None,
     rate_limit: bool,
 ) -> Held:
-    """Count keys in the one attempt that this request has of this limiter, or raise the denial."""
-    # In the scope itself and not in its state, which some servers give to all requests.
-    attempts: dict[AnyLimiter, Held] = scope.setdefault("doorkeep.attempts", {})
+    """Count keys in an attempt at hand or a new one, or raise the denial."""
     keys = tuple(keys)
-    held = attempts.get(limiter)
     if held is None:
         held = Held(await _ask(limiter, limiter.attempt, *keys, cost=cost))
         decision = held.attempt.decision
     else:
         decision = await _ask(limiter, held.attempt.extend, *keys, cost=cost)
     admit(scope, decision, keys, round_up=round_up, rate_limit=rate_limit)
-    attempts[limiter] = held
     return held
+
+
+def at_hand(scope: Scope, limiter: AnyLimiter) -> Held | None:
+    """Give the attempt of the block around, or take the one that was offered."""
+    block = _innermost(scope, limiter)
+    # Taken before anything is awaited: of blocks that run at once only one has what middleware counted.
+    return _offered(scope).pop(limiter, None) if block is None else block.held
+
+
+def offer(scope: Scope, limiter: AnyLimiter, held: Held) -> None:
+    """Leave an attempt that no block is around for the first block of the request."""
+    if not held.is_open:
+        _offered(scope)[limiter] = held
+
+
+def _for_block(scope: Scope, limiter: AnyLimiter, keys: tuple[Key, ...]) -> Held | None:
+    # Of the blocks inside one block, the first that asks for a key shares what is counted. The next is another guess.
+    block = _innermost(scope, limiter)
+    if block is not None:
+        if not block.used.isdisjoint(keys):
+            return None
+        block.used.update(keys)
+    return at_hand(scope, limiter)
+
+
+def _innermost(scope: Scope, limiter: AnyLimiter) -> _Block | None:
+    request = _offered(scope)
+    mine = (block for block in reversed(_blocks.get()) if block.request is request and block.limiter is limiter)
+    return next((block for block in mine if block.held.is_open), None)
+
+
+def _offered(scope: Scope) -> dict[AnyLimiter, Held]:
+    # In the scope itself and not in its state, which some servers give to all requests. Every copy of the scope that
+    # middleware makes has the same one, so that it stands for the request.
+    offered: dict[AnyLimiter, Held] = scope.setdefault("doorkeep.attempts", {})
+    return offered
 
 
 async def _give_back(limiter: AnyLimiter, held: Held) -> None:

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from doorkeep import ClientIp, ConfigError, keys_for
 from doorkeep.errors import AttemptDenied, InvalidKeyError
 from doorkeep.starlette.answers import answer, collecting_fields, refuse
-from doorkeep.starlette.attempts import AnyLimiter, count
+from doorkeep.starlette.attempts import AnyLimiter, at_hand, count, offer
 
 if TYPE_CHECKING:
     from doorkeep._native import _AnyRule
@@ -105,10 +105,11 @@ class AddressLimit:
             keys = keys_for(self.rules, address=self.address_of(connection))
         except InvalidKeyError:
             return  # there is no usable address, which `keys_for` has logged
-        held = await count(
-            connection.scope, self.limiter, keys, cost=self.cost, round_up=None, rate_limit=self.rate_limit
-        )
+        scope, limiter = connection.scope, self.limiter
+        held = at_hand(scope, limiter)
+        held = await count(scope, limiter, keys, held, cost=self.cost, round_up=None, rate_limit=self.rate_limit)
         held.kept |= {key.rule for key in keys}
+        offer(scope, limiter, held)
 
 
 def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None]:
