@@ -23,7 +23,7 @@ export {
 export { FixedWindow, type FixedWindowOptions } from './fixed-window.js'
 export * as http from './http.js'
 export { canonicalEmail, canonicalUsername, type EmailOptions } from './identity.js'
-export { IssueGuard, type IssueGuardOptions, keyFromClaims, type RateLimitProvider } from './issue.js'
+export { IssueGuard, type IssueGuardOptions, type KeyOfClaims, keyFromClaims, type RateLimitProvider } from './issue.js'
 export type { Key, Keys } from './key.js'
 export { type KeyValues, keysFor } from './keys-for.js'
 export { type ErrorClass, Limiter, type LimiterOptions, type Ran, type RunOptions } from './limiter.js'

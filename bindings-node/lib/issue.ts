@@ -21,11 +21,14 @@ export interface RateLimitProvider {
   close(): unknown
 }
 
+/** Gives the key of some claims; an empty one, or none, is not limited. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever the application calls claims
+export type KeyOfClaims = (claims: any) => string | number | bigint | null | undefined
+
 /** What an {@link IssueGuard} can be given. */
 export interface IssueGuardOptions {
   /** Gives the key of some claims; an empty one, or none, is not limited. Defaults to {@link keyFromClaims}. */
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the application calls claims
-  readonly key?: ((claims: any) => string | number | bigint | null | undefined) | undefined
+  readonly key?: KeyOfClaims | undefined
 }
 
 const OPTIONS: ReadonlySet<string> = new Set(['key'])
@@ -38,8 +41,12 @@ const UNLIMITED = ''
  *
  * @throws {@link InvalidKeyError} when the first of them that is there is neither text nor a whole number. Passing over
  * it would lift the limit.
+ * @throws {@link ConfigError} when these are no claims, such as undefined or an encoded token.
  */
 export function keyFromClaims(claims: unknown): string {
+  if (typeof claims !== 'object' || claims === null) {
+    throw new ConfigError(`claims must be an object or a Map, type=\`${claims === null ? 'null' : typeof claims}\``)
+  }
   for (const name of ['sub', 'user_id']) {
     const key = textOf(name, claimOf(claims, name))
     if (key !== UNLIMITED) return key
@@ -63,8 +70,16 @@ export class IssueGuard {
   readonly #provider: RateLimitProvider
   readonly #key: (claims: unknown) => unknown
 
-  constructor(provider: RateLimitProvider, options?: IssueGuardOptions) {
-    const { key } = known(options, OPTIONS)
+  /**
+   * The key may stand bare or as an option.
+   *
+   * @throws {@link ConfigError} when the provider has no method `allow`.
+   */
+  constructor(provider: RateLimitProvider, options?: KeyOfClaims | IssueGuardOptions) {
+    const { key } = typeof options === 'function' ? { key: options } : known(options, OPTIONS)
+    if (typeof provider?.allow !== 'function') {
+      throw new ConfigError('a provider must have the methods of RateLimitProvider')
+    }
     this.#provider = provider
     this.#key = key ?? keyFromClaims
   }
@@ -99,9 +114,8 @@ function admit(answer: unknown): void {
 }
 
 /** A claim by its name: the object's own or its class's, never one that was put on the prototype of all objects. */
-function claimOf(claims: unknown, name: string): unknown {
+function claimOf(claims: object, name: string): unknown {
   if (claims instanceof Map) return claims.get(name)
-  if (typeof claims !== 'object' || claims === null) return undefined
   for (let at = claims, next: object | null; ; at = next) {
     next = Object.getPrototypeOf(at)
     const isEverybodys = next === null && at !== claims

@@ -6,6 +6,12 @@ import { ConfigError, InvalidKeyError, IssueGuard, keyFromClaims, RateLimitExcee
 const provider = (allow) => ({ allow, reset() {}, close() {} })
 const bucket = () => new TokenBucket({ rate: 1, window: '1m', clock: () => 0 })
 
+it('a provider that cannot be asked is refused when the guard is made', () => {
+  for (const none of [undefined, null, 5, {}, () => true]) {
+    assert.throws(() => new IssueGuard(none), { code: 'DOORKEEP_CONFIG', message: /must have the methods/ })
+  }
+})
+
 describe('the key of some claims', () => {
   it('is sub, then user_id, then what rateLimitKey gives: the first that is not empty', () => {
     const own = { rateLimitKey: () => 'own' }
@@ -32,9 +38,17 @@ describe('the key of some claims', () => {
   })
 
   it('is empty when the claims name nobody', () => {
-    for (const nobody of [{}, null, undefined, 'ann', 7, [], new Map(), { rateLimitKey: () => undefined }]) {
+    for (const nobody of [{}, [], new Map(), { rateLimitKey: () => undefined }]) {
       assert.equal(keyFromClaims(nobody), '')
     }
+  })
+
+  it('is refused where there are no claims, such as for an encoded token', () => {
+    for (const none of [undefined, null, 'header.payload.signature', 7, true, 1n, Symbol('s'), () => 'ann']) {
+      assert.throws(() => keyFromClaims(none), ConfigError)
+      assert.throws(() => new IssueGuard(bucket()).checkSync(none), ConfigError)
+    }
+    new IssueGuard(bucket(), () => 'all').checkSync(undefined)
   })
 
   it('is the digits of a whole number, exactly', () => {

@@ -72,9 +72,25 @@ def test_a_mapping_may_have_a_method_for_its_key() -> None:
     assert key_from_claims(Claims(email="ann@example.com", sub="ann")) == "ann"
 
 
-@pytest.mark.parametrize("claims", [{}, None, "ann", 7, [], object(), {"rate_limit_key": lambda: None}])
+@pytest.mark.parametrize("claims", [{}, [], object(), {"rate_limit_key": lambda: None}])
 def test_the_key_is_empty_when_the_claims_name_nobody(claims: object) -> None:
     assert key_from_claims(claims) == ""
+
+
+@pytest.mark.parametrize("claims", [None, "header.payload.signature", b"token", 7, 1.5, True])
+def test_what_are_no_claims_is_refused(claims: object) -> None:
+    with pytest.raises(ConfigError, match="claims must be a mapping or an object"):
+        key_from_claims(claims)
+    with pytest.raises(ConfigError):
+        IssueGuard(TokenBucket()).check(claims)
+    IssueGuard(TokenBucket(), key=lambda _: "all").check(claims)
+
+
+@pytest.mark.parametrize("guard", [IssueGuard, aio.IssueGuard])
+@pytest.mark.parametrize("provider", [None, 5, {}, lambda key: True])
+def test_a_provider_that_cannot_be_asked_is_refused_when_the_guard_is_made(guard: Any, provider: object) -> None:
+    with pytest.raises(ConfigError, match="must have the methods of RateLimitProvider"):
+        guard(provider)
 
 
 def test_the_key_of_a_whole_number_is_its_digits() -> None:

@@ -15,9 +15,11 @@ from doorkeep.errors import ConfigError, RateLimitExceeded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from doorkeep._provider import AwaitableProvider, RateLimitProvider
+
+    _Provider = TypeVar("_Provider", bound=AwaitableProvider | RateLimitProvider)
 
 __all__ = ["AioIssueGuard", "IssueGuard", "key_from_claims"]
 
@@ -43,7 +45,11 @@ def key_from_claims(claims: object) -> str:
     ------
     InvalidKeyError
         The first of them that is there is neither text nor a whole number. Passing over it would lift the limit.
+    ConfigError
+        These are no claims, such as None or an encoded token: nobody in them to limit does not mean nobody.
     """
+    if claims is None or isinstance(claims, str | bytes | float | int):
+        raise ConfigError(f"claims must be a mapping or an object, type=`{type(claims).__name__}`")
     for name in ("sub", "user_id"):
         if key := _text(name, _claim_of(claims, name)):
             return key
@@ -68,12 +74,17 @@ class IssueGuard:
         A `TokenBucket`, or anything else with the methods of `RateLimitProvider`.
     key
         Gives the key of some claims; an empty one, or None, is not limited. Defaults to `key_from_claims`.
+
+    Raises
+    ------
+    ConfigError
+        The provider has no method ``allow``.
     """
 
     __slots__ = ("_key", "_provider")
 
     def __init__(self, provider: RateLimitProvider, key: Callable[[Any], object] = key_from_claims) -> None:
-        self._provider = provider
+        self._provider = _provider(provider)
         self._key = key
 
     def check(self, claims: object) -> None:
@@ -108,7 +119,7 @@ class AioIssueGuard:
     def __init__(
         self, provider: AwaitableProvider | RateLimitProvider, key: Callable[[Any], object] = key_from_claims
     ) -> None:
-        self._provider = provider
+        self._provider = _provider(provider)
         self._key = key
 
     async def check(self, claims: object) -> None:
@@ -126,6 +137,12 @@ class AioIssueGuard:
         if key := _text("key", self._key(claims)):
             answer = self._provider.allow(key)
             _admit(await answer if isinstance(answer, Awaitable) else answer)
+
+
+def _provider(provider: _Provider) -> _Provider:
+    if not callable(getattr(provider, "allow", None)):
+        raise ConfigError(f"a provider must have the methods of RateLimitProvider, type=`{type(provider).__name__}`")
+    return provider
 
 
 def _admit(answer: object) -> None:
