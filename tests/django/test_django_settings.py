@@ -97,6 +97,9 @@ def test_only_a_deployment_is_warned_of_memory_that_is_not_shared() -> None:
         assert [message.id for message in checks.check_deployment()] == ["doorkeep.W005"]
     with override_settings(DOORKEEP={"redis": "redis://127.0.0.1:1/0"}):
         assert checks.check_deployment() == []
+    with override_settings(DOORKEEP="redis"):
+        assert [message.id for message in checks.check_settings()] == ["doorkeep.E001"]
+        assert checks.check_deployment() == []
 
 
 def test_django_asks_the_checks() -> None:
