@@ -57,6 +57,19 @@ class ByEmail:
         return get_user_model().objects.filter(pk=user_id).first()
 
 
+class Broken:
+    """A directory that does not answer, behind a backend that does."""
+
+    def authenticate(self, request: Any, *, username: str, password: str) -> Any:
+        raise ConnectionError
+
+    async def aauthenticate(self, request: Any, *, username: str, password: str) -> Any:
+        raise ConnectionError
+
+    def get_user(self, user_id: Any) -> Any:
+        return None
+
+
 class ByToken:
     """Knows users by a token, which no password is."""
 

@@ -207,6 +207,18 @@ def test_a_crash_while_a_password_is_looked_at_is_given_back(served: str, limite
     assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 50
 
 
+@pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
+def test_a_backend_that_crashes_behind_one_that_said_no_gives_nothing_back(
+    served: str, limiter: Limiter, path: str
+) -> None:
+    # A directory that is away must not make guesses at the passwords of the database free.
+    backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.Watched", "backends.Broken"]
+    with override_settings(AUTHENTICATION_BACKENDS=backends):
+        statuses = [post_json(served + path, username="ann", password="guess").status_code for _ in range(7)]
+    assert statuses == [500] * 5 + [429] * 2
+    assert len(SEEN) == 5
+
+
 def test_a_backend_that_forbids_is_a_wrong_guess(served: str, limiter: Limiter) -> None:
     assert post_json(served + "/api/login", username="ann", password="forbidden").status_code == 401
     assert left() == 4
@@ -254,16 +266,25 @@ def test_credentials_under_another_name_are_the_account(served: str, configure: 
         assert left("ann@example.com") == 5
 
 
-def test_each_of_several_names_is_counted_and_none_of_them_forgiven(served: str, limiter: Limiter) -> None:
+def test_each_of_several_names_is_counted_and_forgiven_only_to_their_owner(served: str, limiter: Limiter) -> None:
     for _ in range(3):
         post_json(served + "/api/check", username="bob", password="guess")
-    # Whoever knows one password must not wipe the strikes of another account with it.
+    # Whoever knows one password must not wipe the strikes of another account with it, nor guess at it for nothing.
     assert post_json(served + "/api/check", username="ann", email="bob", password=PASSWORD).status_code == 200
-    assert (left("ann"), left("bob")) == (5, 2)
+    assert (left("ann"), left("bob")) == (4, 1)
     for n in range(3):
         post_json(served + "/api/check", username=f"nobody-{n}", email="bob", password="guess")
     assert left("bob") == 0
     assert post_json(served + "/api/check", username="ann", email="", password=PASSWORD).status_code == 200
+    assert left("ann") == 5
+
+
+def test_an_owner_who_gives_both_their_name_and_their_email_is_forgiven(served: str, limiter: Limiter) -> None:
+    both = {"username": "ann", "email": "Ann@example.com"}
+    assert post_json(served + "/api/check", **both, password="guess").status_code == 401
+    assert (left("ann"), left("ann@example.com")) == (4, 4)
+    assert post_json(served + "/api/check", **both, password=PASSWORD).status_code == 200
+    assert (left("ann"), left("ann@example.com")) == (5, 5)
 
 
 def test_a_token_is_no_guess(served: str, limiter: Limiter) -> None:
@@ -280,6 +301,14 @@ def test_paths_count_addresses_before_the_view(served: str, configure: Any) -> N
     statuses = [post_form(served + "/open/").status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
     assert CLIENT.get(served + "/open/").status_code == 200
+
+
+def test_a_path_for_get_counts_head_which_runs_the_same_view(served: str, configure: Any) -> None:
+    rules = {**RULES, "open-ip": {"rates": "2/1h", "by": ["address"]}}
+    configure(rules=rules, login=list(RULES), paths={"GET /open/": ["open-ip"]})
+    assert [CLIENT.head(served + "/open/").status_code for _ in range(3)] == [200, 200, 429]
+    assert CLIENT.get(served + "/open/").status_code == 429
+    assert post_form(served + "/open/").status_code == 200
 
 
 def test_a_path_and_a_log_in_count_the_address_once(served: str, configure: Any) -> None:

@@ -55,6 +55,8 @@ class Counted:
         self.keys = list(keys)
         # Whether a password was looked at under it. Then only the outcome of that settles it.
         self.is_guess = False
+        # Whether a backend said no. What happens later, such as a directory that is away, does not make it free.
+        self.is_wrong = False
         self.count_on = conf.current().count_on
 
     def of(self, names: Iterable[str]) -> list[str]:

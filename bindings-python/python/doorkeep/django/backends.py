@@ -26,7 +26,7 @@ from django.views.decorators.debug import sensitive_variables
 from doorkeep import ConfigError, InvalidKeyError
 from doorkeep.django import conf, signals
 from doorkeep.django.attempts import Counted, counts, extend, record_of, reserve, run
-from doorkeep.django.requests import client_address, inner, request_keys
+from doorkeep.django.requests import client_address, inner, request_keys, spelled
 
 __all__ = ["DoorkeepBackend"]
 
@@ -59,6 +59,7 @@ class DoorkeepBackend(BaseBackend):
                 if (user := backend.authenticate(request, **credentials)) is not None:
                     guess.succeed(user, path)
                     return user
+                guess.fail()
             raise PermissionDenied
 
     @sensitive_variables("credentials")
@@ -73,6 +74,7 @@ class DoorkeepBackend(BaseBackend):
                 if (user := await backend.aauthenticate(request, **credentials)) is not None:
                     await guess.wait(guess.succeed, user, path)
                     return user
+                guess.fail()
             raise PermissionDenied
 
     def get_user(self, user_id: Any) -> Any:
@@ -142,13 +144,24 @@ class _Guess:
         if self._outer is not None:
             return
         record_of(self._request).refused = None
-        # Whoever may name somebody else beside themselves must not have the other's strikes forgotten.
-        forgiven, rest = (configuration.forgive, set()) if len(self._accounts) == 1 else (set(), configuration.forgive)
+        # Whoever may name somebody else beside themselves must not wipe the other's strikes with their own password,
+        # nor have a guess at the other's given back.
+        if len(self._accounts) > 1 and not self._are_all_of(user):
+            return
         counted.attempt.success(
-            forgive=counted.of(forgiven),
+            forgive=counted.of(configuration.forgive),
             forgive_address=counted.of(configuration.forgive_address),
-            give_back=counted.of(configuration.give_back | rest),
+            give_back=counted.of(configuration.give_back),
         )
+
+    def fail(self) -> None:
+        """Note that a backend does not know the user by these credentials."""
+        self._held.is_wrong = True
+
+    def _are_all_of(self, user: Any) -> bool:
+        names = [user.get_username(), *(getattr(user, name, None) for name in self._configuration.credential)]
+        own = {_spelled(name) for name in names if isinstance(name, str)}
+        return own.issuperset(map(_spelled, self._accounts))
 
     @property
     def _held(self) -> Counted:
@@ -181,10 +194,19 @@ class _Guess:
 
     def _is_crash(self, error: BaseException | None) -> bool:
         # Whatever stops the program or the task leaves the guess counted; so does a backend that says no.
-        return isinstance(error, Exception) and self._outer is None and not counts(error, self._configuration.count_on)
+        if self._outer is not None or self._held.is_wrong:
+            return False
+        return isinstance(error, Exception) and not counts(error, self._configuration.count_on)
 
     def _is_wrong(self, error: BaseException | None) -> bool:
         return error is not None and self._outer is None
+
+
+def _spelled(name: str) -> str | None:
+    try:
+        return str(spelled({"account": name})["account"])
+    except InvalidKeyError:
+        return None  # what a user is called by besides, such as an empty email, is no account
 
 
 def _later_backends(request: HttpRequest | None, credentials: dict[str, Any]) -> Iterator[tuple[Any, str]]:

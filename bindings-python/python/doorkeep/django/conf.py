@@ -15,7 +15,7 @@
 * ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
 * ``count_on``: exception classes, or their paths, that are answers of yours and leave an attempt counted.
 * ``paths``: rules on addresses by path, ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a prefix;
-  without a method every request counts.
+  without a method every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
 * ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
 * ``round_up``: a duration; denials by rules that are not keyed by the address alone tell waits rounded up to it.
 * ``rate_limit``: whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
@@ -64,7 +64,8 @@ class Path:
     rules: tuple[Rule | StrikeRule, ...]
 
     def covers(self, method: str | None, path: str) -> bool:
-        return self.method in (None, method) and path.startswith(self.prefix)
+        is_meant = self.method in (None, method) or (self.method, method) == ("GET", "HEAD")
+        return is_meant and path.startswith(self.prefix)
 
 
 @dataclass(frozen=True)
