@@ -63,7 +63,7 @@ def test_every_figure_says_what_its_axes_are_and_in_which_unit() -> None:
         ),
         "admission_by_addresses": ("addresses of the attacker", "guesses admitted in 1d"),
         "lines": ("days", "share [%]"),
-        "trade_off": ("security: guesses on one account in a day", "availability: honest logins denied [%]"),
+        "trade_off": ("security: guesses on one account in a day, fewer is better", "availability: honest logins denied [%]"),
     }
     assert set(labels) | {"report", "save", "styled"} == set(plots.__all__)
 

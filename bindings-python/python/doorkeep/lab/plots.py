@@ -235,7 +235,7 @@ def trade_off(
         ax.margins(x=0.3)
         ax.set_ylim(-6, 104)
         ax.set_yticks(range(0, 101, 20))
-        ax.set_xlabel("security: guesses on one account in a day")
+        ax.set_xlabel("security: guesses on one account in a day, fewer is better")
         ax.set_ylabel("availability: honest logins denied [%]")
         return finish(ax, title, legend=False)
 

@@ -135,7 +135,7 @@ class Result:
         return note + "".join(html(rows) for rows in _blocks([self]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Results beside each other. Prints as a report, in a notebook too."""
 
@@ -148,6 +148,8 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.table()
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(html(rows) for rows in _blocks(self.results, self.labels))

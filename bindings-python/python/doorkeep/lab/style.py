@@ -110,11 +110,19 @@ def finish(ax: Axes, title: str | None, *, legend: bool) -> Axes:
         ax.set_title(title)
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            # Within two decades powers of ten alone leave an axis nearly bare.
+            if high < 100 * low:
+                axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(ticker.FuncFormatter(_count))
             axis.set_minor_formatter(ticker.NullFormatter())
         elif isinstance(axis.get_major_formatter(), ticker.ScalarFormatter):
             axis.set_major_formatter(ticker.FuncFormatter(_count))
-    if legend:
+    lines = len(ax.get_legend_handles_labels()[0])
+    if legend and lines > 3:
+        # Below the axes, where no line runs through it.
+        ax.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.16), ncols=2, borderaxespad=0)
+    elif legend:
         ax.legend()
     return ax
 
