@@ -26,7 +26,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = env $$(cat build/servers)
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme docs examples browser frameworks packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser frameworks packages build clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross readme docs examples browser frameworks packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme notebooks docs examples browser frameworks packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
@@ -74,6 +74,9 @@ cross: build build/servers ## test Python and Node processes on one server
 
 readme: build ## run the code of the README and of the guides as it stands
 	$(VENV)/python -m pytest tests/readme
+
+notebooks: build/python ## run the notebooks of the lab, and keep them with their figures in build/notebooks
+	DOORKEEP_NOTEBOOKS=build/notebooks $(VENV)/python -m pytest tests/notebooks
 
 docs: build ## build the site with the API of both packages into build/site; a broken link fails
 	rm -rf build/docs-src
