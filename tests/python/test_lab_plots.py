@@ -54,6 +54,7 @@ def everything() -> dict[str, Axes]:
 
 def test_every_figure_says_what_its_axes_are_and_in_which_unit() -> None:
     labels = {name: (ax.get_xlabel(), ax.get_ylabel()) for name, ax in everything().items()}
+    security = "security: guesses on one account in a day, fewer is better"
     assert labels == {
         "guesses_over_time": ("time since the start [h]", "guesses admitted, in all"),
         "honest_over_time": ("time since the start [h]", "honest attempts in 15m"),
@@ -63,7 +64,7 @@ def test_every_figure_says_what_its_axes_are_and_in_which_unit() -> None:
         ),
         "admission_by_addresses": ("addresses of the attacker", "guesses admitted in 1d"),
         "lines": ("days", "share [%]"),
-        "trade_off": ("security: guesses on one account in a day, fewer is better", "availability: honest logins denied [%]"),
+        "trade_off": (security, "availability: honest logins denied [%]"),
     }
     assert set(labels) | {"report", "save", "styled"} == set(plots.__all__)
 
