@@ -189,6 +189,12 @@ def test_the_wait_of_an_account_is_rounded_up_when_asked(serve: Serve, limiter: 
     assert [post(url, "wrong").headers.get("retry-after") for _ in range(4)] == [None, None, None, "3600"]
 
 
+def test_what_fields_tell_of_an_account_is_rounded_up_before_and_after_a_denial(serve: Serve, limiter: Any) -> None:
+    url = serve(make_app(limiter, round_up="1h", rate_limit=True))
+    answers = [post(url, "wrong") for _ in range(4)]
+    assert [answer.headers["ratelimit"].rpartition(";")[2] for answer in answers] == ["t=3600"] * 4
+
+
 @pytest.mark.parametrize("round_up", [0, "500ms", "1500ms", "soon", -1])
 def test_a_rounding_of_no_whole_seconds_is_refused_when_the_guard_is_made(round_up: Any) -> None:
     with pytest.raises(ConfigError):

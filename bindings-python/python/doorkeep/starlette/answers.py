@@ -55,7 +55,7 @@ def admit(
     if rate_limit and scope["type"] == "http":
         if _FIELDS not in scope:
             raise ConfigError("rate_limit needs install(app)")
-        scope[_FIELDS].append(http.headers(decision, keys, rate_limit=True))
+        scope[_FIELDS].append(http.headers(decision, keys, round_up=round_up, rate_limit=True))
 
 
 def answer(error: Exception) -> Response:
