@@ -3,7 +3,7 @@
  *
  * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
  */
-import { InvalidKeyError } from './errors.js'
+import { ConfigError } from './errors.js'
 import { KEY_WORDS, KEYS, numbers, Place, words } from './slots.js'
 
 /** Writes the words of `key` at an offset of the slots. */
@@ -80,6 +80,7 @@ export function lay(keys: Keys): void {
   numbers[Place.Keys] = keys.length
 }
 
-function notAKey(): InvalidKeyError {
-  return new InvalidKeyError('a key must be made by a rule')
+// A mistake in the code and not of a client: as an InvalidKeyError it would be answered with 400, and nobody told.
+function notAKey(): ConfigError {
+  return new ConfigError('a key must be made by a rule: rule.key(...) or rule.ipKey(...)')
 }

@@ -109,11 +109,12 @@ for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } o
       assert.equal(one.size, 0)
     })
 
-    it('any other error of the keys goes to the error handler, and so does an empty list', async (test) => {
+    it('any other error of the keys goes to the error handler, and so does what is no key', async (test) => {
       for (const [of, failed] of [
         [() => assert.fail('no keys today'), 'no keys today'],
         [async () => assert.fail('no keys today'), 'no keys today'],
         [() => [], 'a call takes 1 to 16 keys, keys=0'],
+        [() => '127.0.0.1', 'a key must be made by a rule: rule.key(...) or rule.ipKey(...)'],
       ]) {
         const { seen, post } = await login(test, { guards: [{ limiter: limiter(), keys: of }], handle: verify })
         const { status, text } = await post('/login', guess)
