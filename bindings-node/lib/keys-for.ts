@@ -11,7 +11,7 @@ import { KeyRule } from './rule.js'
 
 /** What keys are made of: the address of the client, and a text for each other word of the rules. */
 export interface KeyValues {
-  /** What {@link ClientIp.resolve} gave. */
+  /** What {@link ClientIp.resolve} gave. To be left out only if no rule is on the address. */
   readonly address?: string | null | undefined
   /** In its canonical spelling: `account: canonicalEmail(body.email)`. Those that no rule names are ignored. */
   readonly [word: string]: string | null | undefined
@@ -31,16 +31,21 @@ let hasWarned = false
  * keysFor([loginIp, loginAccountIp], { address: clientIp.resolve(peer, headers), account: canonicalEmail(email) })
  * ```
  * @throws {@link InvalidKeyError} when a word has no text, the address is none, or no rule is left: answer 400.
- * @throws {@link ConfigError} when a rule has no `by`.
+ * @throws {@link ConfigError} when a rule has no `by`, or is on the address and none was named, not even `null`.
  */
 export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
   const keys: Key[] = []
   const address = values.address ?? undefined
   for (const rule of rules instanceof KeyRule ? [rules] : rules) {
-    if (rule.by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${rule.name}\``)
-    if (address === undefined && rule.by.includes(ADDRESS)) warnOfNoAddress()
-    else if (address !== undefined && rule.by.length === 1 && rule.by[0] === ADDRESS) keys.push(rule.ipKey(address))
-    else keys.push(rule.key(...(rule.by.map((word) => part(rule, word, values)) as [string, ...string[]])))
+    if (!(rule instanceof KeyRule)) throw new ConfigError('rules must be made by Rule or StrikeRule')
+    const { name, by } = rule
+    if (by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${name}\``)
+    if (by.includes(ADDRESS) && !Object.hasOwn(values, ADDRESS)) {
+      throw new ConfigError(`a rule keyed by the address needs an address, or none by name, rule=\`${name}\``)
+    }
+    if (address === undefined && by.includes(ADDRESS)) warnOfNoAddress()
+    else if (address !== undefined && by.length === 1 && by[0] === ADDRESS) keys.push(rule.ipKey(address))
+    else keys.push(rule.key(...(by.map((word) => part(rule, word, values)) as [string, ...string[]])))
   }
   if (keys.length === 0) {
     throw new InvalidKeyError('no key is left: the address is missing, and there is no rule without it')

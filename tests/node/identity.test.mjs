@@ -291,6 +291,24 @@ describe('the keys of a request', () => {
     }
   })
 
+  it('need an address to be named, be it none', () => {
+    for (const values of [{ account }, { account, ip: address }, { account, adress: address }]) {
+      assert.throws(() => keysFor(rules, values), {
+        code: 'DOORKEEP_CONFIG',
+        message: 'a rule keyed by the address needs an address, or none by name, rule=`login-ip`',
+      })
+    }
+  })
+
+  it('are made by rules', () => {
+    for (const odd of [[undefined], ['login-ip'], [loginIp, {}]]) {
+      assert.throws(() => keysFor(odd, { address, account }), {
+        code: 'DOORKEEP_CONFIG',
+        message: 'rules must be made by Rule or StrikeRule',
+      })
+    }
+  })
+
   it('need rules that say what they are keyed by', () => {
     const plain = new Rule('plain', '5/1m')
     assert.throws(() => keysFor([plain], { account }), {

@@ -294,6 +294,13 @@ def test_without_an_address_its_rules_are_left_out_and_that_is_said_once(
         keys_for([LOGIN_IP, LOGIN_ACCOUNT_IP], address=None, account="ann")
 
 
+def test_an_address_that_is_not_named_at_all_is_a_mistake_in_the_code() -> None:
+    rules = [LOGIN_ACCOUNT, LOGIN_ACCOUNT_IP]
+    for values in ({}, {"ip": "203.0.113.9"}, {"adress": "203.0.113.9"}):
+        with pytest.raises(ConfigError, match="needs an address, or none by name, rule=`login-account-ip`"):
+            keys_for(rules, account="ann", **values)
+
+
 @pytest.mark.parametrize("account", [None, "", 5, b"ann", ["ann"]])
 def test_a_word_without_a_text_is_named(account: Any) -> None:
     with pytest.raises(InvalidKeyError, match="rule=`login-account-ip`, word=`account`"):

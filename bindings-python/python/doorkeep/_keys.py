@@ -6,6 +6,7 @@ no rule gets a key of which a part is missing.
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address
+from types import EllipsisType
 
 from doorkeep._native import Key, Rule, StrikeRule, network
 from doorkeep.errors import ConfigError, InvalidKeyError
@@ -20,7 +21,7 @@ _warned = False
 def keys_for(
     rules: "Rule | StrikeRule | Iterable[_AnyRule]",
     *,
-    address: str | IPv4Address | IPv6Address | None = None,
+    address: str | IPv4Address | IPv6Address | EllipsisType | None = ...,
     **values: str | None,
 ) -> list[Key]:
     """Make the key of each rule from the words of its ``by``.
@@ -33,7 +34,7 @@ def keys_for(
     rules
         Rules that have a ``by``, such as ``limiter.rules.values()``.
     address
-        What `ClientIp.resolve` gave: the address of the client, or `None`.
+        What `ClientIp.resolve` gave: the address of the client, or `None`. To be left out only if no rule is on it.
     **values
         The text for each other word, in its canonical spelling: ``account=canonical_email(form.email)``. A word with a
         hyphen takes an underscore here. Those that no rule names are ignored.
@@ -48,7 +49,7 @@ def keys_for(
     InvalidKeyError
         A word has no text, the address is none, or no rule is left: answer 400.
     ConfigError
-        A rule has no ``by``.
+        A rule has no ``by``, or is on the address and none was named, not even `None`.
 
     Examples
     --------
@@ -57,11 +58,15 @@ def keys_for(
     >>> [key.rule for key in keys_for(rules, address="203.0.113.9", account="ann@example.com")]
     ['login-ip', 'login-account']
     """
+    is_named = address is not ...
+    address = None if address is ... else address
     texts = {name.replace("_", "-"): value for name, value in values.items()}
     keys = []
     for rule in (rules,) if isinstance(rules, Rule | StrikeRule) else rules:
         if not rule.by:
             raise ConfigError(f"a rule must say what it is keyed by, rule=`{rule.name}`")
+        if "address" in rule.by and not is_named:
+            raise ConfigError(f"a rule keyed by the address needs an address, or none by name, rule=`{rule.name}`")
         if address is None and "address" in rule.by:
             _warn()
         elif address is not None and rule.by == ("address",):
