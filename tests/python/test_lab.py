@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import pickle
 import subprocess
 import sys
 from datetime import timedelta
@@ -89,6 +90,8 @@ def test_a_scenario_with_an_unknown_attacker_names_the_field() -> None:
         Scenario(policy=["preset:vault"])
     with pytest.raises(ConfigError, match=r"policy.rules\[0\]: by must say what the rule is keyed by"):
         Scenario(policy=[Rule("a", "1/1m")], attackers=VERTICAL)
+    with pytest.raises(ConfigError, match=r"attackers\[0\].rate: .*`nan`"):
+        Scenario(policy=["preset:vault"], attackers=[Attacker("vertical", rate=float("nan"))])
     with pytest.raises(ConfigError, match="texts, numbers, truths, lists and mappings"):
         Scenario(policy=["preset:vault"], attackers=[Attacker("vertical", rate=object())])
 
@@ -102,6 +105,7 @@ def test_a_file_is_read_by_its_path_and_a_text_by_itself(tmp_path: Path) -> None
         "policy": {"rules": ["preset:vault"]},
         "attackers": [{"kind": "vertical"}],
     }
+    assert Scenario.from_toml(Scenario.from_toml(text).to_json()) == Scenario.from_toml(text)
     file.write_text(text + "rate = -1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"vault.toml: scenario line 4, attackers\[0\].rate: must read like 10/1s"):
         Scenario.from_toml(file)
@@ -144,6 +148,15 @@ def test_columns_are_arrays_that_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="cannot be changed"):
         result.scenario = None  # type: ignore[assignment]
     assert result.scenario["run.seed"] == 3
+
+
+def test_results_travel_between_processes() -> None:
+    result = run(per_account("5/1m"))
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.to_json() == result.to_json()
+    assert copy.scenario == result.scenario
+    with pytest.raises(ValueError, match="read-only"):
+        copy.attackers["guesses"][0] = 0
 
 
 def test_columns_become_frames() -> None:

@@ -119,6 +119,12 @@ def test_what_cannot_be_done_is_said_in_one_line(scenario: Path, tmp_path: Path)
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_reader_that_has_seen_enough_causes_no_complaint(scenario: Path) -> None:
+    command = f"{sys.executable} -m doorkeep.lab run {scenario} --json | head -c 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
 def test_every_file_is_read_before_the_first_run(scenario: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.toml"
     long.write_text('run.duration = "3000d"\n' + SCENARIO.replace('"vertical"', '"vertical"\nrate = 1000'), "utf-8")

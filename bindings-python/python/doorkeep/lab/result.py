@@ -92,6 +92,9 @@ class Result:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a result cannot be changed")
 
+    def __reduce__(self) -> tuple[type[Result], tuple[Scenario, dict[str, Table]]]:
+        return Result, (self.scenario, self.tables)
+
     @property
     def interrupted(self) -> bool:
         """Whether the run was stopped before its end: the numbers are those of its first `run["duration_s"]`."""

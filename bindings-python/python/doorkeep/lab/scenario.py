@@ -7,6 +7,7 @@ Invariant: a `Scenario` that exists can be run. Tested in `tests/python/test_lab
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -228,7 +229,8 @@ class Scenario:
         Parameters
         ----------
         source
-            The text, or the path of a file: a path object, or a text without ``=``, which every scenario holds.
+            The path of a file, or the text itself: a text that holds ``=``, as every scenario does, or begins with a
+            brace (JSON).
 
         Raises
         ------
@@ -237,7 +239,7 @@ class Scenario:
         OSError
             The file cannot be read.
         """
-        if isinstance(source, str) and "=" in source:
+        if isinstance(source, str) and ("=" in source or source.lstrip().startswith("{")):
             return cls._of(source)
         path = Path(source)
         try:
@@ -349,8 +351,10 @@ def _plain(value: Any) -> Any:
         return {name: _plain(field) for name, field in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    # NumPy's numbers, without NumPy.
-    return value.item() if hasattr(value, "item") and hasattr(value, "dtype") and value.ndim == 0 else value
+    if hasattr(value, "item") and hasattr(value, "dtype") and value.ndim == 0:
+        value = value.item()  # NumPy's numbers, without NumPy
+    # JSON has no word for these; as texts they are refused by the field that holds them.
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _key(rule: Rule | StrikeRule) -> dict[str, Any]:

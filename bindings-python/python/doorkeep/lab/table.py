@@ -45,6 +45,9 @@ class Table(Mapping[str, "NDArray[Any]"]):
             }
         )
 
+    def __reduce__(self) -> tuple[type[Table], tuple[dict[str, NDArray[Any]]]]:
+        return Table, (self._columns,)
+
     @property
     def rows(self) -> int:
         """How many rows there are."""
