@@ -269,6 +269,24 @@ for frame in (result.to_pandas, result.to_polars):
     assert without({"pandas", "polars"}, code).splitlines() == expected
 
 
+def test_the_command_line_says_what_to_install_too(tmp_path: Path) -> None:
+    file = tmp_path / "vault.toml"
+    file.write_text('policy.rules = ["preset:vault"]\nattackers = [{ kind = "vertical" }]\n', encoding="utf-8")
+    code = f"""
+import contextlib, io
+from doorkeep.lab.__main__ import main
+said = io.StringIO()
+with contextlib.redirect_stderr(said):
+    print(main(["run", {str(file)!r}]))
+print(said.getvalue().strip())
+print(main(["bounds", "5/1m"]))
+"""
+    lines = without({"numpy", "matplotlib", "tqdm"}, code).splitlines()
+    assert lines[0] == "2"
+    assert lines[1].endswith('a run of doorkeep.lab needs numpy, install it with: pip install "doorkeep[lab]"')
+    assert lines[-1] == "0"
+
+
 def test_importing_the_package_loads_nothing_of_the_lab_and_the_lab_no_numpy() -> None:
     code = "import doorkeep; print([name for name in sys.modules if 'lab' in name.split('.')])"
     assert without(set(), code) == "[]"
