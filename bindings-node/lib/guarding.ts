@@ -100,7 +100,7 @@ export function counting<Request>(
       const asked = await keys(request)
       const decision = await count(identity, limiter, asked, cost)
       const fields = headers(decision, { keys: asked, roundUp, rateLimit })
-      return { attempt: attemptOf(identity, limiter), ...answer(decision, fields) }
+      return { attempt: attemptOf(identity, limiter), ...answer(decision, behindEarlier(identity, fields)) }
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error
       return { attempt: undefined, headers: ANSWER, denial: { status: 400, body: { error: 'invalid key' } } }
@@ -151,6 +151,22 @@ async function count(identity: object, limiter: Limiter, keys: Keys, cost: numbe
   const held = attempts.get(identity) ?? new Map<Limiter, Attempt>()
   attempts.set(identity, held.set(limiter, attempt))
   return attempt.decision
+}
+
+// The fields that are lists: each guard of a request has its own to add.
+const LISTS = ['RateLimit', 'RateLimit-Policy']
+const lists = new WeakMap<object, Record<string, string>>()
+
+function behindEarlier(identity: object, fields: Record<string, string>): Record<string, string> {
+  const sent = lists.get(identity) ?? {}
+  const joined = { ...fields }
+  for (const name of LISTS) {
+    if (fields[name] === undefined) continue
+    joined[name] = sent[name] === undefined ? fields[name] : `${sent[name]}, ${fields[name]}`
+    sent[name] = joined[name]
+    lists.set(identity, sent)
+  }
+  return joined
 }
 
 const ANSWER: Readonly<Record<string, string>> = Object.freeze({

@@ -360,6 +360,29 @@ for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } o
           }
         }
       })
+
+      it('sends the RateLimit fields of all guards of a request, of a denied one too', async (test) => {
+        const one = limiter()
+        const addresses = { limiter: one, rules: [new Rule('wide', '600/1m', { by: ['address'] })], rateLimit: true }
+        const guards = [{ limiter: one, keys: byAccount, rateLimit: true }]
+        const { post } = await login(test, { addresses, guards, handle: async () => 401 })
+        for (const [status, ...left] of [
+          [401, 599, 2],
+          [401, 598, 1],
+          [401, 597, 0],
+          [429, 596, 0],
+        ]) {
+          const answer = await post('/login', guess)
+          assert.equal(answer.status, status)
+          const said = parseList(answer.headers.get('ratelimit')).map(([name, fields]) => [name, fields.get('r')])
+          assert.deepEqual(said, [
+            ['wide', left[0]],
+            ['three', left[1]],
+          ])
+          const policies = parseList(answer.headers.get('ratelimit-policy')).map(([name]) => name)
+          assert.deepEqual(policies, ['wide', 'three'])
+        }
+      })
     })
   })
 }
