@@ -186,6 +186,18 @@ def test_what_is_no_account_is_answered_with_400(served: str, limiter: Limiter, 
     assert len(limiter) == 0
 
 
+@pytest.mark.parametrize("username", ["ann", "nobody"])
+@pytest.mark.parametrize("password", [["x"], {"a": 1}, 5, True, "\ud800"])
+def test_what_is_no_password_is_answered_with_400_whoever_is_named(
+    served: str, limiter: Limiter, username: str, password: Any
+) -> None:
+    # Django's hashers crash on it, some of them only where there is no such account.
+    for _ in range(7):
+        assert post_json(served + "/api/login", username=username, password=password).status_code == 400
+    assert SEEN == []
+    assert len(limiter) == 0
+
+
 @pytest.mark.parametrize("username", ["__proto__", "a" * 1_000_000, "\ud800", "%s", "'; --"])
 def test_an_odd_name_has_a_budget_of_its_own(served: str, limiter: Limiter, username: str) -> None:
     statuses = [post_json(served + "/api/login", username=username, password="x").status_code for _ in range(6)]

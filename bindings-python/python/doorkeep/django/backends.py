@@ -100,6 +100,7 @@ class _Guess:
         self._request = request
         self._configuration = conf.current()
         self._accounts = self._read(credentials)
+        self._has_text = _is_text(credentials.get("password"))
         self._counted: Counted | None = None
         self._outer = _judging.get()
 
@@ -121,6 +122,9 @@ class _Guess:
     def reserve(self) -> Counted | None:
         """Count the guess, or note that it was refused."""
         request, record = inner(self._request), record_of(self._request)
+        if not self._has_text:
+            record.refused = InvalidKeyError("password must be text")
+            return None
         try:
             named = [request_keys(request, *self._configuration.login, account=account) for account in self._accounts]
         except InvalidKeyError as error:
@@ -200,6 +204,17 @@ class _Guess:
 
     def _is_wrong(self, error: BaseException | None) -> bool:
         return error is not None and self._outer is None
+
+
+def _is_text(password: Any) -> bool:
+    # Hashers crash on what is none, some of them only for an account that does not exist: that told which do.
+    if not isinstance(password, str):
+        return password is None or isinstance(password, bytes)
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _spelled(name: str) -> str | None:
