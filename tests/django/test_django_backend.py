@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from django.contrib import auth
 from django.contrib.auth.signals import user_login_failed
 from django.test import Client, RequestFactory, override_settings
+from django.views.debug import ExceptionReporter
 
 from backends import ASKED, SEEN
 from doorkeep import ConfigError, Limiter
 from doorkeep.django import conf, locked_out, signals, store_failed
+from doorkeep.django.backends import DoorkeepBackend
 from project import PASSWORD, RULES
 from support.servers import Server
 
@@ -82,6 +85,21 @@ def test_later_backends_are_asked_once(limiter: Limiter) -> None:
 def test_a_password_for_no_account_that_is_known_by_name_is_refused(limiter: Limiter) -> None:
     with pytest.raises(ConfigError, match="credentials with a password must name an account"):
         auth.authenticate(RequestFactory().post("/"), phone="1", password="guess")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_no_report_of_an_error_holds_the_password(limiter: Limiter, is_async: bool) -> None:
+    secret = " ".join(["correct", "horse"])
+    request = RequestFactory().post("/")
+    with pytest.raises(ConfigError) as raised:
+        if is_async:
+            asyncio.run(DoorkeepBackend().aauthenticate(request, phone="1", password=secret))
+        else:
+            DoorkeepBackend().authenticate(request, phone="1", password=secret)
+    frames = ExceptionReporter(request, raised.type, raised.value, raised.tb).get_traceback_frames()
+    told = [str(value) for frame in frames if "doorkeep" in frame["filename"] for _, value in frame["vars"]]
+    assert told
+    assert not [value for value in told if secret in value]
 
 
 def test_the_lockout_is_told_once_and_only_when_the_password_was_wrong(limiter: Limiter) -> None:

@@ -96,6 +96,7 @@ class _Guess:
     As a block it lasts while a password is looked at. Left by ``PermissionDenied`` the guess was wrong.
     """
 
+    @sensitive_variables("credentials")
     def __init__(self, request: HttpRequest | None, credentials: dict[str, Any]) -> None:
         self._request = request
         self._configuration = conf.current()
