@@ -215,9 +215,9 @@ pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
         Value::Text("open") => Ok(Some(OnError::Open)),
         Value::Text("closed") => Ok(Some(OnError::Closed)),
         Value::Text(text) => {
-            Err(Error::config(format!("on_error must be local, open or closed, value=`{}`", shown(text))))
+            Err(Error::config(format!("on error must be local, open or closed, value=`{}`", shown(text))))
         }
-        _ => Err(Error::config(format!("on_error must be local, open or closed, value=`{value}`"))),
+        _ => Err(Error::config(format!("on error must be local, open or closed, value=`{value}`"))),
     }
 }
 

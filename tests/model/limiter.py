@@ -121,11 +121,11 @@ class Attempt:
                 raise ConfigError(f"the attempt holds no such rule, rule=`{name}`")
             if named.count(name) > 1:
                 raise ConfigError(
-                    f"a rule stands in more than one of forgive, give_back and forgive_address, rule=`{name}`"
+                    f"a rule stands in more than one of forgive, give back and forgive address, rule=`{name}`"
                 )
             if name in forgive and name in self.address_rules:
                 raise ConfigError(
-                    f"the rule is keyed by an address, name it in forgive_address to forgive it, rule=`{name}`"
+                    f"the rule is keyed by an address, name it under forgive address to forgive it, rule=`{name}`"
                 )
 
     def give_back(self, policy, key, now):

@@ -132,7 +132,7 @@ def test_a_success_forgives_the_named_rules_and_leaves_the_rest_counted() -> Non
 def test_forgiving_an_address_must_be_asked_for_by_name() -> None:
     limiter = Limiter()
     attempt = limiter.attempt(IP.ip_key("192.0.2.1"))
-    with pytest.raises(ConfigError, match="name it in forgive_address to forgive it, rule=`login-ip`"):
+    with pytest.raises(ConfigError, match="name it under forgive address to forgive it, rule=`login-ip`"):
         attempt.success(forgive=[IP])
     assert attempt.success(forgive_address=[IP])
     assert limiter.peek(IP.ip_key("192.0.2.1")).remaining == 5

@@ -46,7 +46,7 @@ CALLS = 500
         ({"timeout": "61s"}, "timeout must be from 1ms to 60s"),
         ({"timeout": "soon"}, "timeout must be from 1ms to 60s"),
         ({"timeout": True}, "timeout must be from 1ms to 60s"),
-        ({"on_error": "shut"}, "on_error must be local, open or closed"),
+        ({"on_error": "shut"}, "on error must be local, open or closed"),
         ({"clock": "mine"}, "clock must be server or client"),
         ({"clock": print}, "clock must be server or client"),
     ],
@@ -90,7 +90,7 @@ def test_a_single_key_limiter_over_a_store_needs_a_name() -> None:
             make()
     with pytest.raises(ConfigError, match="rule name must match"):
         AttemptLimiter(5, 60, store=store, name="Login")
-    with pytest.raises(ConfigError, match="on_error must be local, open or closed"):
+    with pytest.raises(ConfigError, match="on error must be local, open or closed"):
         Limiter(store=store, on_error="shut")  # type: ignore[arg-type]
 
 

@@ -165,12 +165,12 @@ pub(crate) fn check_settlement(settlement: &Settlement<'_>, keys: &[Key]) -> Res
         }
         if lists.iter().enumerate().any(|(other, rules)| other != list && rules.contains(rule)) {
             return Err(Error::config(format!(
-                "a rule stands in more than one of forgive, give_back and forgive_address, rule=`{rule}`"
+                "a rule stands in more than one of forgive, give back and forgive address, rule=`{rule}`"
             )));
         }
         if list == 0 && of_rule.any(Key::is_address) {
             return Err(Error::config(format!(
-                "the rule is keyed by an address, name it in forgive_address to forgive it, rule=`{rule}`"
+                "the rule is keyed by an address, name it under forgive address to forgive it, rule=`{rule}`"
             )));
         }
     }

@@ -87,7 +87,7 @@ fn an_impossible_mix_is_said() {
     );
     says(
         after_policy("forgive = [\"login-ip\"]\n[[attackers]]\nkind = \"vertical\""),
-        "scenario line 1, policy: the rule is keyed by an address, name it in forgive_address to forgive it",
+        "scenario line 1, policy: the rule is keyed by an address, name it under forgive address to forgive it",
     );
     says(
         after_policy("forgive = [\"nobody\"]\n[[attackers]]\nkind = \"vertical\""),
