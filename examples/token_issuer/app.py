@@ -12,7 +12,9 @@ import secrets
 from typing import Annotated, Any
 
 import jwt
-from fastapi import Depends, FastAPI, Header, HTTPException
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from providers import DailyQuota, SharedWindow
 from pydantic import BaseModel
 from tokens import Tokens
@@ -57,6 +59,12 @@ def provider() -> RateLimitProvider:
 tokens = Tokens(os.environ.get("SIGNING_KEY", secrets.token_hex()).encode(), IssueGuard(provider()))
 app = FastAPI()
 install(app)  # answers 429 for a denied address, with Retry-After, and for a subject that has used up its budget
+
+
+@app.exception_handler(RequestValidationError)
+async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+    """Answer what makes no sense without repeating it: a secret may be in it."""
+    return JSONResponse({"detail": "Bad request"}, 400)
 
 
 def client_keys(address: Annotated[str | None, Depends(client_address(client_ip))]) -> list[Key]:

@@ -68,6 +68,8 @@ app.use((error, _req, res, next) => {
     res.status(429).json({ error: 'too many tokens' }) // a provider says yes or no, so there is no Retry-After
   } else if (error instanceof errors.JOSEError) {
     res.status(401).json({ error: 'bad token' })
+  } else if (error.status < 500) {
+    res.status(error.status).json({ error: 'bad request' }) // without repeating it: a secret may be in it
   } else {
     next(error)
   }
