@@ -97,7 +97,8 @@ async def attempt_for(
     Raises
     ------
     AttemptDenied, LimiterUnavailable
-        The block is not entered. `install` answers them.
+        The block is not entered. `install` answers them for endpoints. In middleware of your own, which stands outside
+        the handlers of exceptions, answer them there.
     InvalidKeyError
         There is no key. Nothing was counted.
     """
