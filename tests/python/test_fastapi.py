@@ -14,7 +14,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from doorkeep import Key, Limiter, ManualClock, Rule, StrikeRule, aio, network
+from doorkeep import ConfigError, Key, Limiter, ManualClock, Rule, StrikeRule, aio, network
 from doorkeep._native import _restore_decision
 from doorkeep.errors import _denial
 from doorkeep.fastapi import guard, install
@@ -317,3 +317,15 @@ def test_a_denial_by_the_second_guard_spends_nothing_of_the_first(serve: Serve, 
     statuses = [CLIENT.post(f"{url}/login/ann").status_code for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
     assert two.remaining() == [997, 0]
+
+
+@pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])
+def test_what_is_no_limiter_is_refused_when_the_guard_is_made(odd: Any) -> None:
+    with pytest.raises(ConfigError, match="^limiter must be a Limiter$"):
+        guard(odd, keys=list)
+
+
+@pytest.mark.parametrize("odd", [None, [], "account"])
+def test_keys_that_are_no_function_are_refused_when_the_guard_is_made(odd: Any) -> None:
+    with pytest.raises(ConfigError, match="^keys must be a function$"):
+        guard(Limiter(), keys=odd)

@@ -207,6 +207,12 @@ def test_middleware_refuses_rules_that_are_not_of_the_address_alone(limiter: Any
         AddressLimit(Starlette(), limiter=limiter, rules=rules, client_ip=ClientIp())
 
 
+@pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])
+def test_middleware_refuses_what_is_no_limiter(odd: Any) -> None:
+    with pytest.raises(ConfigError, match="^limiter must be a Limiter$"):
+        AddressLimit(Starlette(), limiter=odd, rules=[IP])
+
+
 def test_a_request_without_an_address_is_not_counted_by_it_and_that_is_logged_once(
     limiter: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

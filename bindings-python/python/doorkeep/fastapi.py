@@ -33,9 +33,9 @@ from fastapi import Depends
 from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
 from starlette.requests import HTTPConnection
 
-from doorkeep import Key, http
+from doorkeep import ConfigError, Key, http
 from doorkeep.starlette import AddressLimit, attempt_for, client_address, install, lifespan
-from doorkeep.starlette.attempts import AnyLimiter, Duration, Errors, classes
+from doorkeep.starlette.attempts import AnyLimiter, Duration, Errors, check_limiter, classes
 
 __all__ = ["AddressLimit", "attempt_for", "client_address", "guard", "install", "lifespan", "responses"]
 
@@ -81,8 +81,11 @@ def guard(
     Raises
     ------
     ConfigError
-        `round_up` is not a duration of whole seconds.
+        `limiter` is no limiter, `keys` is no function, or `round_up` is not a duration of whole seconds.
     """
+    check_limiter(limiter)
+    if not callable(keys):
+        raise ConfigError("keys must be a function")
     http.check_round_up(round_up)
     options: dict[str, Any] = {
         "cost": cost,

@@ -23,7 +23,7 @@ from starlette.types import Scope
 from starlette.websockets import WebSocketDisconnect
 
 from doorkeep import Attempt, Key, Limiter, aio, http
-from doorkeep.errors import InvalidKeyError, RateLimitExceeded
+from doorkeep.errors import ConfigError, InvalidKeyError, RateLimitExceeded
 from doorkeep.starlette.answers import admit
 
 AnyLimiter: TypeAlias = Limiter | aio.Limiter
@@ -172,6 +172,12 @@ async def count(
         decision = await _ask(limiter, held.attempt.extend, *keys, cost=cost)
     admit(scope, decision, keys, round_up=round_up, rate_limit=rate_limit)
     return held
+
+
+def check_limiter(limiter: object) -> None:
+    """Refuse what is no limiter when an application is made, not at its first request."""
+    if not isinstance(limiter, AnyLimiter):
+        raise ConfigError("limiter must be a Limiter")
 
 
 def at_hand(scope: Scope, limiter: AnyLimiter) -> Held | None:

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from doorkeep import ClientIp, ConfigError, keys_for
 from doorkeep.errors import AttemptDenied, InvalidKeyError
 from doorkeep.starlette.answers import answer, collecting_fields, refuse
-from doorkeep.starlette.attempts import AnyLimiter, at_hand, count, offer
+from doorkeep.starlette.attempts import AnyLimiter, at_hand, check_limiter, count, offer
 
 if TYPE_CHECKING:
     from doorkeep._native import _AnyRule
@@ -58,7 +58,7 @@ class AddressLimit:
     Raises
     ------
     ConfigError
-        There is no rule, or one that is not of the address alone.
+        `limiter` is no limiter; or there is no rule, or one that is not of the address alone.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class AddressLimit:
         applies: Callable[[HTTPConnection], bool] = lambda connection: True,
         rate_limit: bool = False,
     ) -> None:
+        check_limiter(limiter)
         self.app = app
         self.limiter = limiter
         self.rules = tuple(rules)
