@@ -28,6 +28,11 @@ pub(crate) enum NotAPeriod {
 
 /// Reads `15m`, `1h30m`, `2 hours` or a bare unit (`m` is `1m`), in any case, with spaces.
 pub(crate) fn read(text: &str) -> Result<Period, NotAPeriod> {
+    Period::from_micros(read_micros(text)?).ok_or(NotAPeriod::Bounds)
+}
+
+/// Reads the same as any number of microseconds, the largest for what 64 bits do not hold.
+pub(crate) fn read_micros(text: &str) -> Result<u64, NotAPeriod> {
     read_parts(text).map_err(|reason| {
         // A word that is no unit explains more than the shape that it breaks.
         let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
@@ -46,7 +51,7 @@ pub(crate) fn print(period: Period) -> String {
     format!("{}{name}", micros / scale)
 }
 
-fn read_parts(text: &str) -> Result<Period, NotAPeriod> {
+fn read_parts(text: &str) -> Result<u64, NotAPeriod> {
     let mut rest = text.trim();
     let mut total = 0_u64;
     let mut first = true;
@@ -61,7 +66,7 @@ fn read_parts(text: &str) -> Result<Period, NotAPeriod> {
         rest = tail;
         first = false;
     }
-    Period::from_micros(total).ok_or(NotAPeriod::Bounds)
+    Ok(total)
 }
 
 /// Splits off one number and unit: `(number or none, unit, rest)`.

@@ -71,8 +71,8 @@ impl Period {
         let micros = duration.as_micros();
         let whole = duration.subsec_nanos().is_multiple_of(1000);
         let period = u64::try_from(micros).ok().filter(|_| whole).and_then(Self::from_micros);
-        period
-            .ok_or_else(|| Self::out_of_range(what, &if whole { micros.to_string() } else { format!("{duration:?}") }))
+        let shown = || if whole { micros.to_string() } else { format!("{duration:?}") };
+        period.ok_or_else(|| out_of_range(what, Self::MAX, &shown()))
     }
 
     pub(crate) fn as_micros(self) -> u64 {
@@ -82,11 +82,11 @@ impl Period {
     pub(crate) fn as_duration(self) -> Duration {
         Duration::from_micros(self.0)
     }
+}
 
-    pub(crate) fn out_of_range(what: &str, shown: &str) -> Error {
-        let max = Self::MAX;
-        Error::config(format!("{what} must be a whole number of microseconds from 1 to {max}, value=`{shown}`"))
-    }
+/// A length of time is not a whole number of microseconds from 1 to `max`.
+pub(crate) fn out_of_range(what: &str, max: u64, shown: &str) -> Error {
+    Error::config(format!("{what} must be a whole number of microseconds from 1 to {max}, value=`{shown}`"))
 }
 
 fn whole_micros(duration: Duration) -> u64 {

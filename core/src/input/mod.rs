@@ -3,28 +3,32 @@
 //! A binding turns its numbers and texts into [`Value`]s and asks here, so bounds, defaults and
 //! error texts exist in one place and are the same in every language. Specified by `tests/vectors/config.json`.
 
+mod durations;
+mod identity;
+#[cfg(feature = "redis")]
+mod store;
+
+pub use durations::{bucket_window, lockout_window, rate_period, round_up, span, window};
+pub use identity::{
+    SPELLING_REACH, client_ip_header, drop_gmail_dots, drop_tags, email, not_headers, peer_not_text, username,
+};
+#[cfg(feature = "redis")]
+pub use store::{name_required, store_clock, store_prefix, store_timeout};
+
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use crate::error::{Error, shown};
-use crate::http::RoundUp;
-use crate::identity::canonical;
-use crate::identity::client_ip::DEFAULT_HEADER;
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
-use crate::period_text;
 use crate::rate::MAX_COUNT;
-#[cfg(feature = "redis")]
-use crate::redis::{StoreClock, StoreOptions};
 use crate::rule::MAX_THRESHOLD;
-use crate::time::{Period, Timestamp};
+use crate::time::Timestamp;
 
 /// The most entries that a table may be configured for: 2^30.
 pub(crate) const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 100_000;
 const DEFAULT_TRACKED_KEYS: u64 = 50_000;
 const DEFAULT_BUCKET_RATE: u64 = 100;
-const DEFAULT_BUCKET_WINDOW: &str = "1m";
 const DEFAULT_BUCKET_CAPACITY: u64 = 10_000;
 
 /// A value as a host language holds it.
@@ -116,57 +120,6 @@ whole_numbers! {
     rate_count: u32 = "rate count", 1..=u64::from(MAX_COUNT), None;
 }
 
-macro_rules! durations {
-    ($($(#[$doc:meta])* $name:ident = $what:literal, $default:expr;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// The value is not a whole number of microseconds within 1 µs to 2^48 µs.
-        pub fn $name(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
-            duration($what, value, unit, $default)
-        }
-    )*};
-}
-
-durations! {
-    /// How long a key stays locked, required.
-    lockout_window = "lockout window", None;
-    /// The window of a token bucket, default one minute.
-    bucket_window = "window", Some(DEFAULT_BUCKET_WINDOW);
-    /// The window of a fixed window, required.
-    window = "window", None;
-    /// The period of a rate, required.
-    rate_period = "rate period", None;
-}
-
-/// The span that a bound is asked for, required.
-///
-/// # Errors
-/// The value is not a whole number of microseconds within 1 µs to 2^52 µs.
-pub fn span(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
-    let longer = match value {
-        Value::Integer(number) => number.checked_mul(i128::from(unit.micros())),
-        Value::Float(number) => decimal_micros(&number.to_string(), unit.decimals()).map(i128::from),
-        _ => None,
-    };
-    let longer = longer.and_then(|micros| u64::try_from(micros).ok());
-    match longer.filter(|micros| (Period::MAX..=Timestamp::MAX.as_micros()).contains(micros)) {
-        Some(micros) => Ok(Duration::from_micros(micros)),
-        None => duration("span", value, unit, None),
-    }
-}
-
-/// The multiple that HTTP waits are rounded up to; missing is none.
-///
-/// # Errors
-/// The value is not a duration of whole seconds from 1 s to 2^48 µs.
-pub fn round_up(value: Value<'_>, unit: Unit) -> Result<Option<RoundUp>, Error> {
-    match value {
-        Value::Missing => Ok(None),
-        _ => duration("round up", value, unit, None).and_then(RoundUp::new).map(Some),
-    }
-}
-
 /// The `n` of `allow_n`; a negative one is an answer (false), not an error.
 ///
 /// # Errors
@@ -221,57 +174,6 @@ pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
     }
 }
 
-/// The prefix of a store's keys: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `ratelimit`.
-///
-/// # Errors
-/// The value is not such a text.
-#[cfg(feature = "redis")]
-pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
-    match value {
-        Value::Missing => Ok(StoreOptions::default().prefix),
-        Value::Text(text) => Ok(text.to_owned()),
-        _ => Err(Error::config(format!("prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{value}`"))),
-    }
-}
-
-/// The bound on every call to a store: 1 ms to 60 s, default 200 ms.
-///
-/// # Errors
-/// The value is not a duration within these bounds.
-#[cfg(feature = "redis")]
-pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
-    let refused = |_| Error::config(format!("timeout must be from 1ms to 60s, value=`{value}`"));
-    let default = StoreOptions::default().timeout;
-    if value == Value::Missing {
-        return Ok(default);
-    }
-    let timeout = duration("timeout", value, unit, None).map_err(refused)?;
-    StoreOptions { timeout, ..StoreOptions::default() }.check().map_err(refused)?;
-    Ok(timeout)
-}
-
-/// Whose time decides: `server` (default) or `client`.
-///
-/// # Errors
-/// Any other value.
-#[cfg(feature = "redis")]
-pub fn store_clock(value: Value<'_>) -> Result<StoreClock, Error> {
-    match value {
-        Value::Missing => Ok(StoreClock::default()),
-        Value::Text("server") => Ok(StoreClock::Server),
-        Value::Text("client") => Ok(StoreClock::Client),
-        Value::Text(text) => Err(Error::config(format!("clock must be server or client, value=`{}`", shown(text)))),
-        _ => Err(Error::config(format!("clock must be server or client, value=`{value}`"))),
-    }
-}
-
-/// A limiter over a store was given no name, which its keys need.
-#[cfg(feature = "redis")]
-#[must_use]
-pub fn name_required() -> Error {
-    Error::config("name is required with a store")
-}
-
 /// An option that no constructor knows.
 #[must_use]
 pub fn unknown_option(name: &str) -> Error {
@@ -310,65 +212,6 @@ pub fn not_a_claim(name: &str) -> Error {
     Error::key(format!("a claim to limit by must be text or a whole number, claim=`{}`", shown(name)))
 }
 
-/// Whether the tags of an email are dropped, default not.
-///
-/// # Errors
-/// The value is not a truth value.
-pub fn drop_tags(value: Value<'_>) -> Result<bool, Error> {
-    flag("drop tags", value)
-}
-
-/// Whether the dots in an email at Gmail are dropped, default not.
-///
-/// # Errors
-/// The value is not a truth value.
-pub fn drop_gmail_dots(value: Value<'_>) -> Result<bool, Error> {
-    flag("drop gmail dots", value)
-}
-
-/// How much of the start of an email or a user name says that it is too long; a host needs to read no more.
-pub const SPELLING_REACH: usize = canonical::MAX_BYTES + 1;
-
-/// An email as a host passes it: none when it is no text, WTF-8 when it holds lone surrogates.
-///
-/// # Errors
-/// It is no text, is longer than 1,024 bytes, or holds lone surrogates, which no canonical spelling has.
-pub fn email(bytes: Option<&[u8]>) -> Result<&str, Error> {
-    well_formed("an email", bytes)
-}
-
-/// A user name as a host passes it, read like [`email`].
-///
-/// # Errors
-/// It is no text, is longer than 1,024 bytes, or holds lone surrogates.
-pub fn username(bytes: Option<&[u8]>) -> Result<&str, Error> {
-    well_formed("a username", bytes)
-}
-
-/// The header that proxies write the address of the client into, default `x-forwarded-for`.
-///
-/// # Errors
-/// The value is no text; its characters are judged by [`ClientIp::new`](crate::ClientIp::new).
-pub fn client_ip_header(value: Value<'_>) -> Result<String, Error> {
-    match value {
-        Value::Missing => Ok(DEFAULT_HEADER.to_owned()),
-        Value::Text(text) => Ok(text.to_owned()),
-        _ => Err(Error::config(format!("header must be the name of a header, value=`{value}`"))),
-    }
-}
-
-/// The peer of a socket, as a host passes it, is neither text nor missing.
-#[must_use]
-pub fn peer_not_text() -> Error {
-    Error::config("peer must be the text of an address, or none")
-}
-
-/// The headers of a request are nothing that headers can be read from.
-#[must_use]
-pub fn not_headers() -> Error {
-    Error::config("headers must be a mapping of names to values, or pairs of them")
-}
-
 /// UTF-16 as WTF-8: surrogate pairs joined, lone surrogates kept, so that different texts stay different keys.
 #[must_use]
 pub fn wtf8(units: &[u16]) -> Vec<u8> {
@@ -384,20 +227,6 @@ pub fn wtf8(units: &[u16]) -> Vec<u8> {
         }
     }
     bytes
-}
-
-fn flag(what: &str, value: Value<'_>) -> Result<bool, Error> {
-    match value {
-        Value::Missing => Ok(false),
-        Value::Bool(truth) => Ok(truth),
-        _ => Err(Error::config(format!("{what} must be true or false, value=`{value}`"))),
-    }
-}
-
-fn well_formed<'a>(what: &str, bytes: Option<&'a [u8]>) -> Result<&'a str, Error> {
-    let bytes = bytes.ok_or_else(|| Error::key(format!("{what} must be text")))?;
-    let bytes = canonical::bounded(what, bytes)?;
-    std::str::from_utf8(bytes).map_err(|_| Error::key(format!("{what} must have no lone surrogate")))
 }
 
 pub(crate) fn whole(
@@ -433,54 +262,9 @@ fn as_integer(value: Value<'_>) -> Option<i128> {
     }
 }
 
-fn duration(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Result<Duration, Error> {
-    let refused = || Period::out_of_range(what, &value.to_string());
-    let period = match value {
-        Value::Missing => match default {
-            Some(default) => period_text::read(default).ok(),
-            None => return Err(Error::config(format!("{what} is required"))),
-        },
-        Value::Integer(number) => number
-            .checked_mul(i128::from(unit.micros()))
-            .and_then(|micros| u64::try_from(micros).ok())
-            .and_then(Period::from_micros),
-        Value::Float(number) => decimal_micros(&number.to_string(), unit.decimals()).and_then(Period::from_micros),
-        Value::Text(text) => match period_text::read(text) {
-            Ok(period) => Some(period),
-            Err(period_text::NotAPeriod::Bounds) => None,
-            Err(_) => {
-                return Err(Error::config(format!("{what} must read like 15m, 1h30m or 200ms, value=`{value}`")));
-            }
-        },
-        Value::Bool(_) | Value::Other => None,
-    };
-    period.map(Period::as_duration).ok_or_else(refused)
-}
-
-/// Reads the decimal that a float prints as, exactly; none when it has a fraction of a microsecond.
-///
-/// Binary rounding must not decide: 1.001 s is 1,001,000 µs though 1.001 * 1e6 is not.
-fn decimal_micros(text: &str, decimals: u32) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let missing = decimals.checked_sub(u32::try_from(fraction.len()).ok()?)?;
-    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
-    digits.checked_mul(10_u64.pow(missing))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_float_is_read_as_the_decimal_that_it_prints_as() {
-        let micros = |seconds| window(Value::Float(seconds), Unit::Seconds).map(|d| d.as_micros());
-        assert_eq!(micros(1.001), Ok(1_001_000));
-        assert_eq!(micros(0.000_001), Ok(1));
-        assert_eq!(micros(900.0), Ok(900_000_000));
-        for refused in [5e-7, 1.000_000_1, 0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert!(micros(refused).is_err(), "{refused}");
-        }
-    }
 
     #[test]
     fn now_is_rounded_to_the_nearest_microsecond() {

@@ -1,0 +1,82 @@
+//! What a host language says of clients and accounts.
+//!
+//! Invariant: no more of a text is read than says that it is too long. Specified by `tests/vectors/email.json`,
+//! `username.json` and `client-ip.json`.
+
+use crate::error::Error;
+use crate::identity::canonical;
+use crate::identity::client_ip::DEFAULT_HEADER;
+use crate::input::Value;
+
+/// Whether the tags of an email are dropped, default not.
+///
+/// # Errors
+/// The value is not a truth value.
+pub fn drop_tags(value: Value<'_>) -> Result<bool, Error> {
+    flag("drop tags", value)
+}
+
+/// Whether the dots in an email at Gmail are dropped, default not.
+///
+/// # Errors
+/// The value is not a truth value.
+pub fn drop_gmail_dots(value: Value<'_>) -> Result<bool, Error> {
+    flag("drop gmail dots", value)
+}
+
+/// How much of the start of an email or a user name says that it is too long; a host needs to read no more.
+pub const SPELLING_REACH: usize = canonical::MAX_BYTES + 1;
+
+/// An email as a host passes it: none when it is no text, WTF-8 when it holds lone surrogates.
+///
+/// # Errors
+/// It is no text, is longer than 1,024 bytes, or holds lone surrogates, which no canonical spelling has.
+pub fn email(bytes: Option<&[u8]>) -> Result<&str, Error> {
+    well_formed("an email", bytes)
+}
+
+/// A user name as a host passes it, read like [`email`].
+///
+/// # Errors
+/// It is no text, is longer than 1,024 bytes, or holds lone surrogates.
+pub fn username(bytes: Option<&[u8]>) -> Result<&str, Error> {
+    well_formed("a username", bytes)
+}
+
+/// The header that proxies write the address of the client into, default `x-forwarded-for`.
+///
+/// # Errors
+/// The value is no text; its characters are judged by [`ClientIp::new`](crate::ClientIp::new).
+pub fn client_ip_header(value: Value<'_>) -> Result<String, Error> {
+    match value {
+        Value::Missing => Ok(DEFAULT_HEADER.to_owned()),
+        Value::Text(text) => Ok(text.to_owned()),
+        _ => Err(Error::config(format!("header must be the name of a header, value=`{value}`"))),
+    }
+}
+
+/// The peer of a socket, as a host passes it, is neither text nor missing.
+#[must_use]
+pub fn peer_not_text() -> Error {
+    Error::config("peer must be the text of an address, or none")
+}
+
+/// The headers of a request are nothing that headers can be read from.
+#[must_use]
+pub fn not_headers() -> Error {
+    Error::config("headers must be a mapping of names to values, or pairs of them")
+}
+
+fn flag(what: &str, value: Value<'_>) -> Result<bool, Error> {
+    match value {
+        Value::Missing => Ok(false),
+        Value::Bool(truth) => Ok(truth),
+        _ => Err(Error::config(format!("{what} must be true or false, value=`{value}`"))),
+    }
+}
+
+fn well_formed<'a>(what: &str, bytes: Option<&'a [u8]>) -> Result<&'a str, Error> {
+    let bytes = bytes.ok_or_else(|| Error::key(format!("{what} must be text")))?;
+    let bytes = canonical::bounded(what, bytes)?;
+    std::str::from_utf8(bytes).map_err(|_| Error::key(format!("{what} must have no lone surrogate")))
+}

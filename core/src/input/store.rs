@@ -1,0 +1,57 @@
+//! What a host language configures a store with.
+//!
+//! Specified by `tests/vectors/config.json` and the stores' own tests.
+
+use std::time::Duration;
+
+use crate::error::{Error, shown};
+use crate::input::durations::duration;
+use crate::input::{Unit, Value};
+use crate::redis::{StoreClock, StoreOptions};
+
+/// The prefix of a store's keys: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `ratelimit`.
+///
+/// # Errors
+/// The value is not such a text.
+pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
+    match value {
+        Value::Missing => Ok(StoreOptions::default().prefix),
+        Value::Text(text) => Ok(text.to_owned()),
+        _ => Err(Error::config(format!("prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{value}`"))),
+    }
+}
+
+/// The bound on every call to a store: 1 ms to 60 s, default 200 ms.
+///
+/// # Errors
+/// The value is not a duration within these bounds.
+pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
+    let refused = |_| Error::config(format!("timeout must be from 1ms to 60s, value=`{value}`"));
+    let default = StoreOptions::default().timeout;
+    if value == Value::Missing {
+        return Ok(default);
+    }
+    let timeout = duration("timeout", value, unit, None).map_err(refused)?;
+    StoreOptions { timeout, ..StoreOptions::default() }.check().map_err(refused)?;
+    Ok(timeout)
+}
+
+/// Whose time decides: `server` (default) or `client`.
+///
+/// # Errors
+/// Any other value.
+pub fn store_clock(value: Value<'_>) -> Result<StoreClock, Error> {
+    match value {
+        Value::Missing => Ok(StoreClock::default()),
+        Value::Text("server") => Ok(StoreClock::Server),
+        Value::Text("client") => Ok(StoreClock::Client),
+        Value::Text(text) => Err(Error::config(format!("clock must be server or client, value=`{}`", shown(text)))),
+        _ => Err(Error::config(format!("clock must be server or client, value=`{value}`"))),
+    }
+}
+
+/// A limiter over a store was given no name, which its keys need.
+#[must_use]
+pub fn name_required() -> Error {
+    Error::config("name is required with a store")
+}
