@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -145,6 +147,19 @@ def test_no_line_of_the_log_holds_an_account(limiter: Limiter, caplog: pytest.Lo
         for _ in range(7):
             auth.authenticate(RequestFactory().post("/"), username="ann", password="guess")
     assert "ann" not in caplog.text.replace("annotations", "")
+
+
+def test_lines_reach_the_terminal_of_a_project_that_configures_no_logging() -> None:
+    code = (
+        "import django; from django.conf import settings; from doorkeep import Limiter, StrikeRule\n"
+        "settings.configure(INSTALLED_APPS=['doorkeep.django', 'django.contrib.contenttypes', 'django.contrib.auth'])\n"
+        "django.setup()\n"
+        "from doorkeep.django import signals\n"
+        "signals.tell_lockout(None, Limiter().allow(StrikeRule('code', 1, '1m').key('x')))\n"
+        "assert len(signals.recent) == 1\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stderr == "lockout engaged, rules=`code`\n"
 
 
 def test_a_setting_that_changes_is_read_again(configure: Any) -> None:

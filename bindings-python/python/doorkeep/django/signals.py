@@ -37,8 +37,8 @@ def connect() -> None:
     """Listen to Django, and to the log lines by which a store tells its events."""
     setting_changed.connect(_read_settings_again, dispatch_uid="doorkeep.setting_changed")
     user_logged_in.connect(_remember_the_backend, dispatch_uid="doorkeep.user_logged_in")
-    if not any(isinstance(handler, _Events) for handler in _logger.handlers):
-        _logger.addHandler(_Events())
+    # No handler: one would silence the lines in a project that configures no logging, where Python prints them.
+    _logger.addFilter(_note)
 
 
 def tell_lockout(request: HttpRequest | None, decision: Decision) -> None:
@@ -55,15 +55,14 @@ async def atell_lockout(request: HttpRequest | None, decision: Decision) -> None
         await sync_to_async(tell_lockout)(request, decision)
 
 
-class _Events(logging.Handler):
-    """Turns the lines of events into signals: a store has no other way to tell them."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        event = getattr(record, "doorkeep_event", None)
-        if event in _EVENTS:
-            recent.append(record)
-        if event in ("store_down", "store_refused"):
-            store_failed.send_robust(sender="doorkeep", event=event, message=record.getMessage())
+def _note(record: logging.LogRecord) -> bool:
+    # Turns the lines of events into signals, since a store has no other way to tell them. Keeps none back.
+    event = getattr(record, "doorkeep_event", None)
+    if event in _EVENTS:
+        recent.append(record)
+    if event in ("store_down", "store_refused"):
+        store_failed.send_robust(sender="doorkeep", event=event, message=record.getMessage())
+    return True
 
 
 def _read_settings_again(*, setting: str, **_: Any) -> None:
