@@ -11,6 +11,7 @@ from typing import Any
 
 import griffe
 
+SESSION = re.compile(r"^(>>> .*\n(?:.+\n?)*)", re.M)
 TABLE = re.compile(r"^(=+ +=+\n(?:.*\n)+?=+ +=+)$", re.M)
 
 
@@ -53,7 +54,9 @@ def rewrite(holder: griffe.Object) -> None:
 
 
 def markdown(text: str) -> str:
-    """Turn marks of literal blocks and simple tables into their like."""
+    """Turn marks of literal blocks, sessions and simple tables into their like."""
     text = re.sub(r"^::\n\n?", "", text, flags=re.M)
     text = re.sub(r"::$", ":", text, flags=re.M)
+    if "Examples\n---" not in text:  # of such a section griffe makes blocks itself
+        text = SESSION.sub(lambda found: f"```pycon\n{found[1].rstrip()}\n```\n", text)
     return TABLE.sub(r"```text\n\1\n```", text)

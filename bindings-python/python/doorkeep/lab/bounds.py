@@ -104,6 +104,8 @@ def honest_denial(burst: int, load: float) -> float:
     load
         Attempts in one interval (period / count), on average. 1 is as many as the rate admits for ever.
 
+    Examples
+    --------
     >>> round(100 * honest_denial(5, 1.0), 4)
     10.3449
     """
@@ -138,6 +140,8 @@ def opened(guesses: int, *, bits: int | None = None) -> float:
     bits
         Passwords drawn evenly from 2^bits. Left out: as people chose them at RockYou, whose first 5,000 are modelled.
 
+    Examples
+    --------
     >>> opened(1), opened(256, bits=10)
     (0.00892, 0.25)
     """
