@@ -84,6 +84,14 @@ def test_who_authenticates_without_logging_in_is_no_failure(site: Limiter, serve
     assert [basic(served, "guess") for _ in range(5)] == [401] * 4 + [429]
 
 
+def test_guesses_that_one_request_makes_at_once_are_counted_each(site: Limiter, served: str) -> None:
+    CountingHasher.delay = 0.02
+    for _ in range(3):
+        post_json(served + "/api/at-once", username="ann", passwords=[f"guess {n}" for n in range(12)])
+    assert len(SEEN) == 5
+    assert login(served) == 429
+
+
 def test_a_crash_is_no_failure(site: Limiter, served: str) -> None:
     assert [login(served, "crash") for _ in range(7)] == [500] * 7
     assert login(served) == 401

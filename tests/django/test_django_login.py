@@ -251,6 +251,14 @@ def test_two_guesses_in_one_request_are_two(served: str, limiter: Limiter) -> No
     assert left() == 3
 
 
+def test_guesses_that_one_request_makes_at_once_are_counted_each(served: str, limiter: Limiter) -> None:
+    CountingHasher.delay = 0.02
+    passwords = [f"guess {n}" for n in range(12)]
+    assert post_json(served + "/api/at-once", username="ann", passwords=passwords).status_code == 429
+    assert len(SEEN) == 5
+    assert left() == 0
+
+
 def test_a_backend_that_authenticates_in_turn_is_the_same_guess(served: str, limiter: Limiter) -> None:
     for _ in range(4):
         assert post_json(served + "/api/login", username="ann", password="guess").status_code == 401

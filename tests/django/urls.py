@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django import VERSION
 from django.contrib import admin, auth
 from django.contrib.auth.forms import AuthenticationForm
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import path
 from django.utils.decorators import method_decorator
@@ -72,6 +73,19 @@ def login_and_crash(request: HttpRequest) -> HttpResponse:
 def login_twice(request: HttpRequest) -> HttpResponse:
     for _ in range(2):
         auth.authenticate(request, **credentials(request))
+    return HttpResponse()
+
+
+def login_at_once(request: HttpRequest) -> HttpResponse:
+    """Guesses in threads of its own, as the fields of one query do."""
+    given = credentials(request)
+
+    def guess(password: str) -> None:
+        auth.authenticate(request, username=given["username"], password=password)
+        connection.close()
+
+    with ThreadPoolExecutor(len(given["passwords"])) as threads:
+        list(threads.map(guess, given["passwords"]))
     return HttpResponse()
 
 
@@ -166,6 +180,7 @@ urlpatterns = [
     path("api/alogin", open_to_all(alogin)),
     path("api/crash", open_to_all(login_and_crash)),
     path("api/twice", open_to_all(login_twice)),
+    path("api/at-once", open_to_all(login_at_once)),
     path("api/basic", Basic.as_view()),
     path("api/throttled", Throttled.as_view()),
     path("who", who),

@@ -15,6 +15,7 @@ else is.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -44,11 +45,13 @@ __all__ = ["DoorkeepHandler"]
 _WORDS = {"username": ("account", "user"), "ip_address": ("address", "ip"), "user_agent": ("agent", "ua")}
 _Rules: TypeAlias = "list[tuple[tuple[str, ...], StrikeRule]]"
 _NO_COOL_OFF = timedelta(days=365)
+# Threads of one request must not take the same guess.
+_taking = threading.Lock()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Guess:
-    """What was reserved for the log-in that a request is trying."""
+    """What was reserved for a log-in that a request is trying. It may try several at once."""
 
     attempt: Attempt
     keys: list[Key]
@@ -71,7 +74,8 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         limiter = conf.current().limiter
         if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
             return not limiter.peek(*keys)
-        request.doorkeep_guess = guess = _Guess(limiter.attempt(*keys), keys)  # type: ignore[attr-defined]
+        guess = _Guess(limiter.attempt(*keys), keys)
+        _pending(request).append(guess)
         _settle_at_the_end(inner(request), guess)
         return not guess.attempt.allowed
 
@@ -90,13 +94,14 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         """Leave the attempt counted, and count one that nobody asked about before."""
         if request is None or not self._applies(request, credentials):
             return
-        guess = getattr(request, "doorkeep_guess", None)
-        if guess is None:
-            guess = self._count(request, credentials)
+        try:
+            keys = _keys(request, credentials)
+        except InvalidKeyError:
+            return
+        guess = _take(request, keys) or self._count(keys)
         if guess is None:
             return
         guess.is_wrong = True
-        request.doorkeep_guess = None  # type: ignore[attr-defined]
         request.axes_failures_since_start = self.get_failures(request, credentials)  # type: ignore[attr-defined]
         decision = guess.attempt.decision
         if decision.allowed and not decision.engaged:
@@ -115,10 +120,9 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
 
     def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
         """Take the attempt back, and forget the strikes if ``AXES_RESET_ON_SUCCESS`` says so."""
-        guess = getattr(request, "doorkeep_guess", None)
+        guess = _take(request)
         if guess is None:
             return
-        request.doorkeep_guess = None  # type: ignore[attr-defined]
         if not settings.AXES_RESET_ON_SUCCESS:
             guess.attempt.cancel()
             return
@@ -154,12 +158,24 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
             return False
         return bool(not settings.AXES_ONLY_ADMIN_SITE or self.is_admin_request(request))
 
-    def _count(self, request: HttpRequest, credentials: Mapping[str, Any]) -> _Guess | None:
-        try:
-            keys = _keys(request, credentials)
-        except InvalidKeyError:
-            return None
+    def _count(self, keys: list[Key]) -> _Guess | None:
         return _Guess(conf.current().limiter.attempt(*keys), keys) if keys else None
+
+
+def _pending(request: HttpRequest) -> list[_Guess]:
+    pending: list[_Guess] = request.__dict__.setdefault("doorkeep_guesses", [])
+    return pending
+
+
+def _take(request: HttpRequest, keys: list[Key] | None = None) -> _Guess | None:
+    # Django does not say which guess failed. Those of the same keys stand for each other.
+    pending = _pending(request)
+    with _taking:
+        for guess in reversed(pending):
+            if keys is None or guess.keys == keys:
+                pending.remove(guess)
+                return guess
+    return None
 
 
 def _keys(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Key]:
