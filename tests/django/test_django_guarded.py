@@ -45,6 +45,17 @@ def test_a_crash_is_given_back_and_an_answer_is_not(served: str, limiter: Limite
         assert limiter.peek(KEY).remaining == left
 
 
+@pytest.mark.parametrize("path", VIEWS)
+def test_a_crash_gives_back_what_the_guard_counted_and_not_what_the_middleware_did(
+    served: str, configure: Any, path: str
+) -> None:
+    rules = {**RULES, "open-ip": {"rates": "3/1h", "by": ["address"]}}
+    limiter = configure(rules=rules, login=list(RULES), paths={path: ["open-ip"]})
+    assert post_form(served + path, account="ann", do="crash").status_code == 500
+    assert limiter.peek(KEY).remaining == 5
+    assert limiter.peek(conf.current().rule("open-ip").ip_key("127.0.0.1")).remaining == 2
+
+
 @pytest.mark.parametrize("path", ["/verify", "/averify"])
 def test_a_view_settles_its_attempt(served: str, limiter: Limiter, path: str) -> None:
     for _ in range(4):

@@ -57,7 +57,15 @@ class Counted:
         self.is_guess = False
         # Whether a backend said no. What happens later, such as a directory that is away, does not make it free.
         self.is_wrong = False
+        # The rules of the middleware. A request that makes a view crash is not free for its address.
+        self.kept: frozenset[str] = frozenset()
         self.count_on = conf.current().count_on
+
+    def give_back(self, error: Exception) -> None:
+        """Take back what guards counted for a view that crashed, unless it is a guess."""
+        given_back = {key.rule for key in self.keys} - self.kept
+        if given_back and not self.is_guess and not counts(error, self.count_on):
+            self.attempt.success(give_back=given_back)
 
     def of(self, names: Iterable[str]) -> list[str]:
         """Give those of `names` that the attempt holds."""
@@ -82,10 +90,9 @@ class Record:
         return refused
 
     def give_back(self, error: Exception) -> None:
-        """Take back what was counted for a view that crashed, except guesses."""
+        """Take back what guards counted for a view that crashed."""
         for counted in self.counted.values():
-            if not counted.is_guess and not counts(error, counted.count_on):
-                counted.attempt.cancel()
+            counted.give_back(error)
 
 
 class AsyncAttempt:

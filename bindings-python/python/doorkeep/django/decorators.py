@@ -27,7 +27,7 @@ from django.http import HttpRequest, HttpResponse
 from doorkeep import ConfigError, InvalidKeyError, Key, Limiter
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
-from doorkeep.django.attempts import AsyncAttempt, Counted, counts, record_of, reserve, run
+from doorkeep.django.attempts import AsyncAttempt, Counted, record_of, reserve, run
 from doorkeep.django.requests import inner, request_keys
 from doorkeep.django.signals import atell_lockout, tell_lockout
 
@@ -119,8 +119,7 @@ class _Guard:
         try:
             response = view(request, *args, **kwargs)
         except Exception as error:
-            if self._is_given_back(counted, error):
-                counted.attempt.cancel()
+            counted.give_back(error)
             raise
         return self._with_fields(response, counted)
 
@@ -139,8 +138,7 @@ class _Guard:
         try:
             response = await view(request, *args, **kwargs)
         except Exception as error:
-            if self._is_given_back(counted, error):
-                await run(limiter, counted.attempt.cancel)
+            await run(limiter, counted.give_back, error)
             raise
         return self._with_fields(response, counted)
 
@@ -152,9 +150,6 @@ class _Guard:
         if counted is not None:
             counted.count_on += self._count_on
         return counted
-
-    def _is_given_back(self, counted: Counted, error: Exception) -> bool:
-        return not counted.is_guess and not counts(error, counted.count_on)
 
     def _refusal(self, request: HttpRequest) -> HttpResponse:
         return refusal(inner(request), record_of(request).take_denial(), **self._options)

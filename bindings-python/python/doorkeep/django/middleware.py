@@ -2,7 +2,7 @@
 
 A log-in form shows a denied guess as a wrong password, with status 200, since Django tells forms no more. So the answer
 is replaced here: in the admin, in a form and in an API alike. Sync and async, natively both. Invariant: what was
-counted is given back only when the view crashed, and never a guess at a password.
+counted here stays counted, whatever the view does, and what guards counted is given back when it crashes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class DoorkeepMiddleware:
         rules = dict.fromkeys(rule for rules in covering for rule in rules)
         if not rules or client_address(request) is None:
             return None
-        return reserve(request, configuration.limiter, request_keys(request, *rules))
+        counted = reserve(request, configuration.limiter, request_keys(request, *rules))
+        if counted is not None:
+            counted.kept = frozenset(rule.name for rule in rules)
+        return counted
 
     def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
         record = record_of(request)
