@@ -121,7 +121,8 @@ class DjangoProject:
 def test_the_fastapi_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
     (folder / "login.py").write_text(blocks("python", "from fastapi import"), encoding="utf-8")
     port = free_port()
-    hold([sys.executable, "-m", "uvicorn", "login:app", "--no-proxy-headers", "--port", str(port), "--log-level", "warning"], folder, port)
+    command = [sys.executable, "-m", "uvicorn", "login:app", "--no-proxy-headers", "--log-level", "warning"]
+    hold([*command, "--port", str(port)], folder, port)
 
 
 def test_the_express_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
