@@ -15,7 +15,8 @@ use crate::refused::Answer;
 
 /// Run a scenario and give its tables: columns of float64 as bytes, texts as lists.
 ///
-/// `progress(events, done)` is called every 65,536 attempts; `False` ends the run with what is there, and so does Ctrl-C.
+/// `progress(events, done)` is called every 65,536 attempts, or moments without one; `False` ends the run with what is
+/// there, and so does Ctrl-C.
 #[pyfunction]
 #[pyo3(name = "lab_run", signature = (scenario, progress=None))]
 pub(crate) fn run<'py>(

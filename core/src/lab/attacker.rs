@@ -102,13 +102,11 @@ impl Attacker {
         let next = match self.spec.pace {
             Pace::Greedy { top_speed } => self.grab(now, top_speed, world),
             Pace::Random(rate) => {
-                self.tick(now, world);
-                self.ticks += 1;
+                self.tick(now, world)?;
                 now.saturating_add(self.rng.gap(rate.mean_gap()))
             }
             Pace::Steady(rate) => {
-                self.tick(now, world);
-                self.ticks += 1;
+                self.tick(now, world)?;
                 let elapsed = u128::from(self.ticks) * rate.period().as_micros() / u128::from(rate.count());
                 self.spec.start.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
             }
@@ -161,15 +159,17 @@ impl Attacker {
         now
     }
 
-    /// One attempt, or `parallel` at once, whatever was answered before.
-    fn tick(&mut self, now: u64, world: &mut World<'_>) {
+    /// One attempt, or `parallel` at once, whatever was answered before. None when every account was done with.
+    fn tick(&mut self, now: u64, world: &mut World<'_>) -> Option<()> {
         let (ways, replicas) = (u64::from(self.spec.addresses), u64::from(world.fleet.replicas()));
         let below = |of: u64| u32::try_from(self.ticks % of).expect("below a number of 32 bits");
         let lane = Lane { replica: below(replicas), address: below(ways) };
-        if let Ok(aim) = self.aim(now) {
-            let (admitted, _) = self.fire(&aim, lane, now, world);
-            self.conclude(aim, admitted, now, now);
-        }
+        // An account that is put back may be tried at the next tick, so none now is none for ever.
+        let aim = self.aim(now).ok()?;
+        let (admitted, _) = self.fire(&aim, lane, now, world);
+        self.conclude(aim, admitted, now, now);
+        self.ticks += 1;
+        Some(())
     }
 
     /// What the next attempt is for.

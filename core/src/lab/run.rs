@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// How often a run looks up from its work, in attempts: some 30 ms.
+/// How often a run looks up from its work, in attempts or in steps without any: some 30 ms.
 const LOOKS_UP_EVERY: u64 = 1 << 16;
 
 impl Scenario {
@@ -79,7 +79,8 @@ impl Scenario {
         self.run_watched(|_| ControlFlow::Continue(()))
     }
 
-    /// Runs the scenario; `look` is told the progress every 65,536 attempts and may stop it with what is there.
+    /// Runs the scenario; `look` is told the progress every 65,536 attempts, or moments without
+    /// one, and may stop it with what is there.
     ///
     /// # Errors
     /// As for [`Scenario::run`].
@@ -136,7 +137,7 @@ impl<'a> Run<'a> {
 
     fn go(mut self, mut look: impl FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, Error> {
         let duration = self.scenario.run.duration;
-        let mut looks_up_at = LOOKS_UP_EVERY;
+        let (mut steps, mut looks_up_at) = (0, LOOKS_UP_EVERY);
         let mut is_complete = true;
         loop {
             let due = self.queue.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
@@ -149,8 +150,11 @@ impl<'a> Run<'a> {
             }
             self.now = due;
             self.step(due);
-            if self.world.events >= looks_up_at {
-                looks_up_at = self.world.events + LOOKS_UP_EVERY;
+            steps += 1;
+            // A step may make no attempt or many; a run that makes none must end when it is told to, too.
+            let work = self.world.events.max(steps);
+            if work >= looks_up_at {
+                looks_up_at = work + LOOKS_UP_EVERY;
                 let progress = Progress { events: self.world.events, done: count(due) / count(duration) };
                 if look(progress).is_break() {
                     is_complete = false;

@@ -26,6 +26,38 @@ fn a_stopped_run_gives_what_is_there() {
 }
 
 #[test]
+fn a_run_without_attempts_can_be_stopped_too() {
+    // Whoever is in the middle of a login begins no second one.
+    let busy = r#"run.duration = "24h"
+        policy.rules = ["preset:login-ip"]
+        users = [{ kind = "typo", logins = "1000000/1s", wrong = 1, repeat = 1, pause = "1d" }]"#;
+    let mut looks = 0;
+    let outcome = Scenario::read(busy).unwrap().run_watched(|_| {
+        looks += 1;
+        if looks == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!(first(&outcome.run, "complete"), 0.0);
+    assert_eq!(first(&outcome.run, "events"), 1.0);
+}
+
+#[test]
+fn an_attacker_with_no_account_left_rests_for_the_rest_of_the_run() {
+    for random in [false, true] {
+        let outcome = run(&format!(
+            r#"run.duration = "3000d"
+            policy.rules = ["preset:login-ip"]
+            attackers = [
+                {{ kind = "vertical", rate = "1000000/1s", random = {random}, guesses = 1 }},
+                {{ kind = "stuffing", rate = "1000000/1s", random = {random}, accounts = 10 }},
+            ]"#
+        ));
+        assert_eq!(first(&outcome.run, "events"), 11.0);
+        assert_eq!(first(&outcome.run, "complete"), 1.0);
+    }
+}
+
+#[test]
 fn the_table_of_a_flood_never_passes_the_capacity() {
     let outcome = run(r#"run.duration = "1h"
         policy.capacity = 500

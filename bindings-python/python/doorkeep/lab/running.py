@@ -33,8 +33,8 @@ def run(scenario: Scenario, *, seed: int | None = None, progress: bool | Progres
         Instead of the scenario's own, 0 to 2^53. The same seed gives the same result, in every language.
     progress
         Left out: a bar, once a run takes more than two seconds. ``False``: none. A function: called every 65,536
-        attempts with the attempts so far and the share of the run that is done (0 to 1); if it gives ``False``, the
-        run ends there.
+        attempts, or moments without one, with the attempts so far and the share of the run that is done (0 to 1); if
+        it gives ``False``, the run ends there.
 
     Returns
     -------
