@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::lab::passwords::hit;
+use crate::lab::passwords::Passwords;
 use crate::rate::Rates;
 
 /// When the `k`-th attempt (from 1) of a greedy caller is admitted, after the first.
@@ -135,6 +135,10 @@ pub fn honest_denial(burst: u32, load: f64) -> f64 {
 fn states(burst: u32, load: f64) -> f64 {
     let burst = burst.max(1) as usize;
     let none = libm::exp(-load);
+    // An interval without arrivals is rarer than any float: the queue is full whenever it has room for two.
+    if none == 0.0 && burst > 1 {
+        return f64::INFINITY;
+    }
     let more_than = tails(load, none, burst);
     let mut states = vec![1.0];
     while states.len() < burst {
@@ -172,7 +176,7 @@ fn tails(mean: f64, none: f64, length: usize) -> Vec<f64> {
 /// ```
 #[must_use]
 pub fn codes(digits: u8, valid: u32, guesses: u64) -> f64 {
-    1.0 - libm::pow(1.0 - hit(digits, valid), guesses as f64)
+    Passwords::Codes { digits, valid }.opened(guesses)
 }
 
 /// What `replicas` admit together when each counts for itself: replicas · ideal.

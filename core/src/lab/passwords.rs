@@ -84,7 +84,8 @@ impl Passwords {
             Self::Counts(counts) => counts.up_to(guesses) as f64 / counts.up_to(u64::MAX) as f64,
             Self::Bits(bits) => (guesses as f64 / exp2(*bits)).min(1.0),
             Self::Reused(share) => *share,
-            Self::Codes { digits, valid } => 1.0 - libm::pow(1.0 - hit(*digits, *valid), guesses as f64),
+            // 1 - (1 - hit)^guesses, whose digits 1 - hit would lose.
+            Self::Codes { digits, valid } => -libm::expm1(guesses as f64 * libm::log1p(-hit(*digits, *valid))),
         }
     }
 
@@ -123,7 +124,7 @@ impl Passwords {
 }
 
 /// The chance of one guess at a code.
-pub(crate) fn hit(digits: u8, valid: u32) -> f64 {
+fn hit(digits: u8, valid: u32) -> f64 {
     f64::from(valid) / libm::pow(10.0, f64::from(digits))
 }
 

@@ -155,6 +155,16 @@ fn one_time_codes_fall_as_often_as_the_guesses_say() {
 }
 
 #[test]
+fn the_chance_of_long_codes_keeps_its_digits() {
+    // For so small a chance the sum of the binomial series: n·p - n(n-1)/2·p².
+    let (guesses, hit) = (1e6, 3e-12);
+    let expected = guesses * hit - guesses * (guesses - 1.0) / 2.0 * hit * hit;
+    let found = bounds::codes(12, 3, 1_000_000);
+    assert!((found / expected - 1.0).abs() < 1e-11, "{found} {expected}");
+    assert_eq!((bounds::codes(1, 10, 0), bounds::codes(1, 10, 1)), (0.0, 1.0));
+}
+
+#[test]
 fn sampled_codes_fall_as_often_as_expected() {
     // Each of 200 seeds is one account that is guessed at for a day. The standard error of the share is below 2.9 points.
     let day = |seed| {

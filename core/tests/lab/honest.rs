@@ -51,6 +51,13 @@ fn the_denial_stays_a_share_however_long_the_burst_and_heavy_the_load() {
         }
     }
     assert!((bounds::honest_denial(100, 2.0) - 0.5).abs() < 1e-12);
+    // Beyond 745 the chance of no arrival in an interval is no float anymore.
+    for load in [700.0, 740.0, 746.0, 1000.0, 1e6] {
+        for burst in [2, 5, 10_000] {
+            assert!((bounds::honest_denial(burst, load) - (1.0 - 1.0 / load)).abs() < 1e-12, "{burst} {load}");
+        }
+        assert!((bounds::honest_denial(1, load) - load / (1.0 + load)).abs() < 1e-12, "{load}");
+    }
 }
 
 #[test]
