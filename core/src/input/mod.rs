@@ -8,6 +8,7 @@ mod identity;
 #[cfg(feature = "redis")]
 mod store;
 
+pub(crate) use durations::duration;
 pub use durations::{bucket_window, lockout_window, rate_period, round_up, span, window};
 pub use identity::{
     SPELLING_REACH, client_ip_header, drop_gmail_dots, drop_tags, email, not_headers, peer_not_text, username,
@@ -52,7 +53,9 @@ impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(f, "{number}"),
-            Self::Float(number) => write!(f, "{number}"),
+            Self::Float(number) if *number == 0.0 || (1e-6..1e21).contains(&number.abs()) => write!(f, "{number}"),
+            // 1e300 and its like, which would be hundreds of digits.
+            Self::Float(number) => write!(f, "{number:e}"),
             Self::Text(text) => write!(f, "\"{}\"", shown(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Missing => f.write_str("none"),

@@ -85,19 +85,42 @@ fn an_impossible_mix_is_said() {
         after_policy("[store]\noutages = [{ at = \"1h\", duration = \"1h\" },\n  { at = \"90m\", duration = \"1h\" }]"),
         "scenario line 5, store.outages[1]: outages must follow each other",
     );
+    for start in ["24h", "2d"] {
+        says(
+            after_policy(&format!("[[users]]\nkind = \"stale-client\"\nstart = \"{start}\"\nend = \"3d\"")),
+            "scenario line 5, users[0].start: must be before the run ends",
+        );
+        says(
+            after_policy(&format!("[[attackers]]\nkind = \"vertical\"\nstart = \"{start}\"\nend = \"3d\"")),
+            "scenario line 5, attackers[0].start: must be before the run ends",
+        );
+    }
+}
+
+#[test]
+fn what_a_success_does_is_refused_at_its_own_field() {
+    let attack = "[[attackers]]\nkind = \"vertical\"";
     says(
-        after_policy("forgive = [\"login-ip\"]\n[[attackers]]\nkind = \"vertical\""),
-        "scenario line 1, policy: the rule is keyed by an address, name it under forgive address to forgive it",
+        after_policy(&format!("forgive = [\"login-ip\"]\n{attack}")),
+        "scenario line 3, policy.forgive: the rule is keyed by an address, name it under forgive address to forgive it",
     );
     says(
-        after_policy("forgive = [\"nobody\"]\n[[attackers]]\nkind = \"vertical\""),
-        "scenario line 1, policy: the attempt holds no such rule, rule=`nobody`",
+        after_policy(&format!("capacity = 9\nforgive_address = [\"nobody\"]\n{attack}")),
+        "scenario line 4, policy.forgive_address: the attempt holds no such rule, rule=`nobody`",
+    );
+    says(
+        after_policy(&format!("give_back = [\"nobody\"]\n{attack}")),
+        "scenario line 3, policy.give_back: the attempt holds no such rule, rule=`nobody`",
     );
 }
 
 #[test]
 fn an_unknown_field_is_named_wherever_it_stands() {
-    says(after_policy("burst = 5"), "scenario line 3, policy: unknown field, use rules, capacity, forgive,");
+    says(
+        after_policy("burst = 5"),
+        "scenario line 3, policy: unknown field, use rules, capacity, forgive, give_back, forgive_address, replicas, \
+         field=`burst`",
+    );
     says(
         after_policy("[[attackers]]\nkind = \"vertical\"\naccounts = 5"),
         "scenario line 5, attackers[0]: unknown field, use kind, rate,",
@@ -136,9 +159,22 @@ fn bounds_are_those_of_the_limiters_themselves() {
     );
     says(
         after_policy("[[users]]\nkind = \"poisson\"\nstart = \"0x\""),
-        "scenario line 5, users[0].start: window must read like 15m",
+        "scenario line 5, users[0].start: start must read like 15m",
     );
-    says(error("run.duration = \"soon\"\npolicy = 1"), "scenario line 1, run.duration: window must read like 15m");
+    for (every, expected) in [
+        ("0", "every must be a whole number of microseconds from 1 "),
+        ("\"1us\"", "all users together must try at most 1000000 times a second, value=`\"1us\"`"),
+    ] {
+        says(
+            after_policy(&format!("[[users]]\nkind = \"stale-client\"\nusers = 2\nevery = {every}")),
+            &format!("scenario line 6, users[0].every: {expected}"),
+        );
+    }
+    says(
+        error("run.duration = 1e300"),
+        "scenario line 1, run.duration: duration must be a whole number of microseconds from 1 to 281474976710656, value=`1e300`",
+    );
+    says(error("run.duration = \"soon\"\npolicy = 1"), "scenario line 1, run.duration: duration must read like 15m");
 }
 
 #[test]

@@ -104,7 +104,8 @@ pub(crate) fn attacker(fields: Fields<'_>, policy: &Policy, duration: u64) -> Re
         _ => guesses.node.map(|_| guesses.whole(1..=u32::MAX, 1)).transpose()?,
     };
     let passwords = passwords(&fields, attack)?;
-    let (start, end) = (fields.field("start").time(0)?, fields.field("end").time(duration)?);
+    let start = starts(&fields, duration)?;
+    let end = fields.field("end").time(duration)?;
     if start >= end {
         return Err(fields.place.error("start must be before end"));
     }
@@ -198,13 +199,20 @@ pub(crate) fn users(fields: Fields<'_>, duration: u64) -> Result<Users, Error> {
             wrong: fields.field("wrong").chance(0.1)?,
             others: fields.field("others").whole(1..=100, 3)?,
         },
-        "stale-client" => Habit::StaleClient { every: fields.field("every").time(300 * SECOND)?.max(1) },
+        "stale-client" => {
+            let every = fields.field("every");
+            Habit::StaleClient { every: every.node.map_or(Ok(300 * SECOND), |_| every.lasting())? }
+        }
         "forgetful" => Habit::Forgetful { success: fields.field("success").chance(0.23)? },
         "poisson" => Habit::Poisson,
         unknown => return Err(unknown_kind(&kind, "kind of users", &HABITS, unknown)),
     };
     let is_nat = name == "nat";
     let users = fields.field("users").whole(1..=MOST_ACCOUNTS, if is_nat { 50 } else { 1 })?;
+    if matches!(habit, Habit::StaleClient { every } if every < u64::from(users)) {
+        let message = format_args!("all users together must try at most {FASTEST} times a second");
+        return Err(fields.field("every").error(message));
+    }
     let comes_back = matches!(habit, Habit::Typo { .. } | Habit::WrongAccount { .. } | Habit::Forgetful { .. });
     let logins = fields.field("logins");
     let is_stale = matches!(habit, Habit::StaleClient { .. });
@@ -227,15 +235,22 @@ pub(crate) fn users(fields: Fields<'_>, duration: u64) -> Result<Users, Error> {
     let tries = fields.field_if("tries", comes_back, |field| field.whole(1..=1_000_000, 10), 1)?;
     let pause = fields.field_if("pause", comes_back, |field| field.time(10 * SECOND), 0)?;
     let patience = fields.field_if("patience", comes_back, |field| field.time(0), 0)?;
-    let start = fields.field("start").time(0)?;
+    let start = starts(&fields, duration)?;
     // Whoever saved an old password notices after a day.
-    let default = if is_stale { start.saturating_add(86_400 * SECOND).min(duration.max(start + 1)) } else { duration };
+    let default = if is_stale { start.saturating_add(86_400 * SECOND).min(duration) } else { duration };
     let end = fields.field("end").time(default)?;
     if start >= end {
         return Err(fields.place.error("start must be before end"));
     }
     fields.finish()?;
     Ok(Users { kind: habit, users, account, shared_address, logins, start, end, tries, pause, patience })
+}
+
+/// When an actor begins.
+fn starts(fields: &Fields<'_>, duration: u64) -> Result<u64, Error> {
+    let field = fields.field("start");
+    let start = field.time(0)?;
+    if start < duration { Ok(start) } else { Err(field.error("must be before the run ends")) }
 }
 
 impl<'a> Fields<'a> {

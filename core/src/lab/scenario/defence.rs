@@ -3,7 +3,7 @@
 use crate::error::{Error, shown};
 use crate::input;
 use crate::lab::policy::{By, Policy, Rules};
-use crate::lab::scenario::fields::{Field, Fields};
+use crate::lab::scenario::fields::{Field, Fields, Place};
 use crate::lab::scenario::node::{Data, Node};
 use crate::lab::scenario::{Outage, Store};
 use crate::limits::Strikes;
@@ -29,10 +29,26 @@ pub(crate) fn policy(fields: Fields<'_>) -> Result<(Policy, u32), Error> {
     };
     let replicas = fields.field("replicas").whole(1..=64, 1)?;
     let place = fields.place.clone();
+    let rehearsals = if let Policy::Rules(rules) = &policy { one_by_one(rules, &fields) } else { Vec::new() };
     fields.finish()?;
     // Makes one, so that what the limiter itself refuses is refused here, with its own words.
+    for (place, rules) in rehearsals {
+        Policy::Rules(rules).subject().map_err(|error| place.error(error))?;
+    }
     policy.subject().map_err(|error| place.error(error))?;
     Ok((policy, replicas))
+}
+
+/// The rules alone, then with each thing that a success does to them, so that what is refused is known by its field.
+fn one_by_one(rules: &Rules, fields: &Fields<'_>) -> Vec<(Place, Rules)> {
+    let alone = Rules { forgive: Vec::new(), give_back: Vec::new(), forgive_address: Vec::new(), ..rules.clone() };
+    let at = |name| fields.field(name).place;
+    vec![
+        (fields.place.clone(), alone.clone()),
+        (at("forgive"), Rules { forgive: rules.forgive.clone(), ..alone.clone() }),
+        (at("give_back"), Rules { give_back: rules.give_back.clone(), ..alone.clone() }),
+        (at("forgive_address"), Rules { forgive_address: rules.forgive_address.clone(), ..alone }),
+    ]
 }
 
 /// The store; none when the replicas share nothing.

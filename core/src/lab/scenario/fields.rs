@@ -48,7 +48,10 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn field(&self, name: &'static str) -> Field<'a> {
-        self.asked.borrow_mut().push(name);
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&name) {
+            asked.push(name);
+        }
         // `null` in JSON is a field that is left out.
         let node = self.fields.iter().find(|(own, _)| own == name).map(|(_, node)| node);
         let node = node.filter(|node| node.data != Data::Nothing);
@@ -134,11 +137,15 @@ impl<'a> Field<'a> {
             Value::Integer(0) => Ok(0),
             // `0s`: no duration, but a moment.
             Value::Text(text) if text.strip_prefix('0').is_some_and(is_a_unit) => Ok(0),
-            _ => {
-                let duration = self.judged_duration(input::window)?;
-                Ok(u64::try_from(duration.as_micros()).expect("at most 2^48"))
-            }
+            _ => self.lasting(),
         }
+    }
+
+    /// A length of time in µs, from 1 on.
+    pub(crate) fn lasting(&self) -> Result<u64, Error> {
+        let name = self.place.path.rsplit('.').next().unwrap_or_default();
+        let duration = self.judged_duration(|value, unit| input::duration(name, value, unit, None))?;
+        Ok(u64::try_from(duration.as_micros()).expect("at most 2^48"))
     }
 
     pub(crate) fn text(&self) -> Result<&'a str, Error> {

@@ -1,7 +1,7 @@
 //! Reads a whole scenario, and refuses what cannot be run.
 
 use crate::error::Error;
-use crate::input::{self, Value};
+use crate::input::Value;
 use crate::lab::scenario::fields::{Field, Fields};
 use crate::lab::scenario::node::Node;
 use crate::lab::scenario::{Attack, Scenario, Settings, actors, defence};
@@ -83,10 +83,7 @@ fn settings(fields: Option<Fields<'_>>) -> Result<Settings, Error> {
     let settings = Settings {
         duration: match duration.node {
             None => defaults.duration,
-            Some(_) => {
-                let span = duration.judged_duration(|value, unit| input::window(value, unit))?;
-                u64::try_from(span.as_micros()).expect("at most 2^48")
-            }
+            Some(_) => duration.lasting()?,
         },
         seed: seed(&fields.field("seed"), defaults.seed)?,
         bins: fields.field("bins").whole(1..=10_000, defaults.bins)?,
