@@ -20,7 +20,6 @@ from pages import ROOT, compile_strictly, empty_folder, printed
 
 RIGHT = {"email": "ann@example.com", "password": "correct horse battery staple"}
 GUESSES = 500
-PRINTED = ["wrong"] * 5 + ["wait 900 s", "welcome"]
 
 
 def blocks(language: str, holding: str) -> str:
@@ -141,17 +140,6 @@ def test_the_django_admin_verifies_5_of_500_parallel_guesses(folder: Path) -> No
 def test_the_bound_of_a_day_is_what_the_readme_prints(folder: Path) -> None:
     (folder / "bound.py").write_text(blocks("python", "max_in"), encoding="utf-8")
     assert printed([sys.executable, "bound.py"], folder) == ["1249"]
-
-
-def test_the_plain_python_prints_what_the_readme_says(folder: Path) -> None:
-    (folder / "plain.py").write_text(blocks("python", "AttemptDenied"), encoding="utf-8")
-    assert printed([sys.executable, "plain.py"], folder) == PRINTED
-
-
-def test_the_plain_typescript_compiles_and_prints_what_the_readme_says(folder: Path) -> None:
-    (folder / "plain.mts").write_text(blocks("ts", "limiter.run"), encoding="utf-8")
-    compile_strictly("plain.mts", folder)
-    assert printed(["node", "plain.mjs"], folder) == PRINTED
 
 
 def test_the_stores_are_made_as_the_readme_says_also_while_no_server_is_there(folder: Path) -> None:
