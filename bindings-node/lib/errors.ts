@@ -17,8 +17,14 @@ export type ErrorCode =
 export abstract class DoorkeepError extends Error {
   /** What kind of error this is, for code to read. */
   abstract readonly code: ErrorCode
+  /** What HTTP answers, where the error handlers of frameworks look for it. Undefined: the program is wrong. */
+  declare readonly statusCode: number | undefined
+  /** The same as `statusCode`: some look for it here. */
+  declare readonly status: number | undefined
+  /** Whether the client may read the message. */
+  declare readonly expose: boolean
   static {
-    name(DoorkeepError, 'DoorkeepError')
+    describe(DoorkeepError, 'DoorkeepError')
   }
 }
 
@@ -26,7 +32,7 @@ export abstract class DoorkeepError extends Error {
 export class ConfigError extends DoorkeepError {
   readonly code = 'DOORKEEP_CONFIG'
   static {
-    name(ConfigError, 'ConfigError')
+    describe(ConfigError, 'ConfigError')
   }
 }
 
@@ -34,7 +40,7 @@ export class ConfigError extends DoorkeepError {
 export class InvalidKeyError extends DoorkeepError {
   readonly code = 'DOORKEEP_INVALID_KEY'
   static {
-    name(InvalidKeyError, 'InvalidKeyError')
+    describe(InvalidKeyError, 'InvalidKeyError', 400)
   }
 }
 
@@ -49,7 +55,7 @@ export class AttemptDenied extends DoorkeepError {
     this.decision = decision
   }
   static {
-    name(AttemptDenied, 'AttemptDenied')
+    describe(AttemptDenied, 'AttemptDenied', 429)
   }
 }
 
@@ -61,7 +67,7 @@ export class LimiterUnavailable extends AttemptDenied {
     super(decision, message)
   }
   static {
-    name(LimiterUnavailable, 'LimiterUnavailable')
+    describe(LimiterUnavailable, 'LimiterUnavailable', 503)
   }
 }
 
@@ -73,11 +79,14 @@ export class RateLimitExceeded extends DoorkeepError {
     super(message)
   }
   static {
-    name(RateLimitExceeded, 'RateLimitExceeded')
+    describe(RateLimitExceeded, 'RateLimitExceeded', 429)
   }
 }
 
 /** On the prototype and not enumerable, as the names of the language's own errors are. */
-function name(of: { prototype: object }, value: string): void {
-  Object.defineProperty(of.prototype, 'name', { value, configurable: true, writable: true })
+function describe(of: { prototype: object }, name: string, status?: number): void {
+  const properties = { name, status, statusCode: status, expose: status !== undefined && status < 500 }
+  for (const [property, value] of Object.entries(properties)) {
+    Object.defineProperty(of.prototype, property, { value, configurable: true, writable: true })
+  }
 }

@@ -9,6 +9,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attempt } from './attempt.js'
 import { ConfigError, InvalidKeyError, LimiterUnavailable } from './errors.js'
+import * as http from './http.js'
 import type { Key } from './key.js'
 import { Limiter, type LimiterOptions } from './limiter.js'
 import { known } from './options.js'
@@ -100,7 +101,8 @@ export class DoorkeepStore {
     this.#passOnError = passOnStoreError === true
     this.#rule = undefined
     try {
-      if (typeof limit === 'function') throw new ConfigError('limit must be a number')
+      if (typeof limit === 'function')
+        throw new ConfigError('limit must be a number: a store counts before a function is asked')
       // No rate says that nothing passes. One request does here, and is above the limit there.
       this.#limit = limit === 0 ? 1 : limit
       this.#rule = new Rule(this.prefix, [new Rate(this.#limit, windowMs)])
@@ -118,7 +120,7 @@ export class DoorkeepStore {
       return await this.#count(this.#rule.key(key))
     } catch (error) {
       if (this.#passOnError) return REFUSED
-      throw withStatus(error)
+      throw withWait(error)
     }
   }
 
@@ -181,9 +183,7 @@ function after(milliseconds: number): Date {
   return new Date(Date.now() + Math.ceil(milliseconds))
 }
 
-/** Tells Express what to answer. */
-function withStatus(error: unknown): unknown {
-  if (error instanceof LimiterUnavailable) return Object.assign(error, { status: 503, headers: { 'Retry-After': '1' } })
-  if (error instanceof InvalidKeyError) return Object.assign(error, { status: 400 })
-  return error
+/** What Express adds to an answer of 503. */
+function withWait(error: unknown): unknown {
+  return error instanceof LimiterUnavailable ? Object.assign(error, { headers: http.headers(error.decision) }) : error
 }

@@ -7,7 +7,7 @@ const doorkeep = createRequire(import.meta.url)('doorkeep')
 const { AttemptLimiter, ConfigError, FixedWindow, Limiter, Rate, Rates, Rule, StrikeRule, TokenBucket } = doorkeep
 const decision = new Limiter().allowSync(new Rule('any', '5/1m').key('a'))
 
-it('every error class has its stable code, its name and its bases', () => {
+it('every error class has its stable code, its name, its status and its bases', () => {
   const expected = {
     ConfigError: ['DOORKEEP_CONFIG', new doorkeep.ConfigError('x')],
     InvalidKeyError: ['DOORKEEP_INVALID_KEY', new doorkeep.InvalidKeyError('x')],
@@ -22,6 +22,15 @@ it('every error class has its stable code, its name and its bases', () => {
     assert.ok(error instanceof doorkeep.DoorkeepError && error instanceof Error)
     assert.ok(String(error.stack).startsWith(`${name}: `))
   }
+  const statuses = Object.values(expected).map(([, { status, statusCode, expose }]) => [status, statusCode, expose])
+  assert.deepEqual(statuses, [
+    [undefined, undefined, false],
+    [400, 400, true],
+    [429, 429, true],
+    [503, 503, false],
+    [429, 429, true],
+  ])
+  assert.deepEqual(Object.keys(expected.InvalidKeyError[1]), ['code'])
   assert.ok(expected.LimiterUnavailable[1] instanceof doorkeep.AttemptDenied)
   assert.equal(expected.AttemptDenied[1].decision, decision)
 })
