@@ -5,7 +5,9 @@
  * alone, never on whether the account exists.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
+import { giveBackCrash } from './crashing.js'
 import {
   ADDRESSES,
   type AddressOptions,
@@ -51,13 +53,21 @@ export type Guard<Request extends IncomingMessage = GuardedRequest> = (
   next: (error?: unknown) => void,
 ) => void
 
+/** A middleware of Express that handles errors. */
+export type ErrorHandler = (
+  error: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void
+
 /**
  * Makes a middleware that counts an attempt under the keys of a request before the handler runs, and puts it on
  * `req.attempt` for the handler to settle.
  *
  * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to `next`. A handler that throws, and a
- * client that hangs up, leave the attempt counted unless the handler cancels it. A second guard of the same limiter in
+ * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to `next`. A client that hangs up leaves the
+ * attempt counted, and so does a handler that throws unless {@link answerErrors} or {@link giveBack} takes it back. A second guard of the same limiter in
  * one request counts only the keys that are new, under the same attempt.
  *
  * @example
@@ -97,6 +107,36 @@ export function addressLimit(options: AddressOptions): Guard<IncomingMessage> {
   }
 }
 
+/**
+ * Makes the error handler to put behind all routes, in front of your own. An {@link InvalidKeyError}, a
+ * {@link RateLimitExceeded} and an {@link AttemptDenied} that a handler passes on are answered as by {@link guard}. Any
+ * other error goes on to `next`, after {@link giveBack} took back what a crash must not count.
+ *
+ * @example
+ * ```ts
+ * app.use(answerErrors())
+ * ```
+ */
+export function answerErrors(): ErrorHandler {
+  return (error, request, response, next) => {
+    giveBack(error, request, response).then(() => {
+      const answer = answerTo(error)
+      if (!answer || response.headersSent) next(error)
+      else send(response, answer)
+    }, next)
+  }
+}
+
+/**
+ * Takes back what guards counted for a request whose handler crashed, for an error handler of your own in place of
+ * {@link answerErrors}. What {@link addressLimit} counted stays: a request that makes you fail is not free. Nothing is
+ * taken back when the error is an answer, which is one with a status below 500, an AbortError or one that `countOn` of a
+ * guard names; when the client has gone; and when the answer has begun.
+ */
+export async function giveBack(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await giveBackCrash(error, request, response)
+}
+
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
 export function attemptOf(request: IncomingMessage, limiter: Limiter): Attempt | undefined {
   return attemptIn(request, limiter)
@@ -106,15 +146,18 @@ function settle(
   request: GuardedRequest,
   response: ServerResponse,
   next: () => void,
-  { attempt, headers, denial }: Verdict,
+  { attempt, ...answer }: Verdict,
 ): void {
   if (attempt) request.attempt = attempt
+  send(response, answer)
+  if (!answer.denial) next()
+}
+
+function send(response: ServerResponse, { headers, denial }: Answer): void {
   // Somebody may have answered meanwhile, such as a middleware that times requests out.
-  const open = !response.headersSent
-  if (open) for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-  if (!denial) next()
-  else if (open) {
-    response.statusCode = denial.status
-    response.end(JSON.stringify(denial.body))
-  }
+  if (response.headersSent) return
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  if (!denial) return
+  response.statusCode = denial.status
+  response.end(JSON.stringify(denial.body))
 }

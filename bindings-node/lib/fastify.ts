@@ -6,7 +6,9 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsync } from 'fastify'
+import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
+import { giveBackCrash } from './crashing.js'
 import {
   ADDRESSES,
   type AddressOptions,
@@ -45,6 +47,8 @@ export interface GuardedRequest {
 /** What a guard does with a reply. */
 export interface GuardedReply {
   readonly sent: boolean
+  /** The response of Node. */
+  readonly raw: { readonly headersSent: boolean }
   code(status: number): unknown
   headers(values: Record<string, string>): unknown
   send(payload: string): unknown
@@ -56,14 +60,22 @@ export type GuardOptions<Request extends Pick<GuardedRequest, 'raw'> = GuardedRe
 /** An asynchronous hook of Fastify. */
 export type Guard<Request = GuardedRequest> = (request: Request, reply: GuardedReply) => Promise<unknown>
 
+/** An asynchronous error handler of Fastify. */
+export type ErrorHandler = (
+  error: unknown,
+  request: Pick<GuardedRequest, 'raw'>,
+  reply: GuardedReply,
+) => Promise<unknown>
+
 /**
  * Makes a hook that counts an attempt under the keys of a request, and puts it on `request.attempt` for the handler to
  * settle. As `preHandler` it sees the body, parsed and validated.
  *
  * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler. A handler that
- * throws, and a client that hangs up, leave the attempt counted unless the handler cancels it. A second guard of the
- * same limiter in one request, and the address rules of {@link doorkeep}, share one attempt: only new keys are counted.
+ * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler. A client that hangs
+ * up leaves the attempt counted, and so does a handler that throws unless {@link answerErrors} or {@link giveBack} takes
+ * it back. A second guard of the same limiter in one request, and the address rules of {@link doorkeep}, share one
+ * attempt: only new keys are counted.
  *
  * @example
  * ```ts
@@ -111,13 +123,50 @@ Object.assign(doorkeep, {
 
 export default doorkeep
 
+/**
+ * Makes the error handler of an instance and of all below it. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and
+ * an {@link AttemptDenied} that a handler throws are answered as by {@link guard}. Any other error goes on to the error
+ * handler of the instance above, or to that of Fastify, after {@link giveBack} took back what a crash must not count.
+ *
+ * @example
+ * ```ts
+ * app.setErrorHandler(answerErrors())
+ * ```
+ */
+export function answerErrors(): ErrorHandler {
+  return async (error, request, reply) => {
+    await giveBack(error, request, reply)
+    const answer = answerTo(error)
+    if (!answer) throw error
+    return send(reply, answer)
+  }
+}
+
+/**
+ * Takes back what guards counted for a request whose handler crashed, for an error handler of your own in place of
+ * {@link answerErrors}. What {@link doorkeep} counted by addresses stays: a request that makes you fail is not free.
+ * Nothing is taken back when the error is an answer, which is one with a status below 500, an AbortError or one that
+ * `countOn` of a guard names; when the client has gone; and when the answer has begun.
+ */
+export async function giveBack(
+  error: unknown,
+  request: Pick<GuardedRequest, 'raw'>,
+  reply: Pick<GuardedReply, 'raw'>,
+): Promise<void> {
+  await giveBackCrash(error, request.raw, reply.raw)
+}
+
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
 export function attemptOf(request: Pick<GuardedRequest, 'raw'>, limiter: Limiter): Attempt | undefined {
   return attemptIn(request.raw, limiter)
 }
 
-function settle(request: object, reply: GuardedReply, { attempt, headers, denial }: Verdict): unknown {
+function settle(request: object, reply: GuardedReply, { attempt, ...answer }: Verdict): unknown {
   if (attempt) (request as GuardedRequest).attempt = attempt
+  return send(reply, answer)
+}
+
+function send(reply: GuardedReply, { headers, denial }: Answer): unknown {
   // Somebody may have answered meanwhile, such as a hook that times requests out.
   if (reply.sent) return reply
   reply.headers(headers)

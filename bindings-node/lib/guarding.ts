@@ -1,19 +1,21 @@
 /**
- * What the guards of all frameworks share: one attempt per request and limiter, and what a denial answers.
+ * What the guards of all frameworks share: one attempt per request and limiter.
  *
  * Knows no framework: a request is an object that lives as long as it does. Holds no arithmetic and reads no clock.
- * Invariant: the bytes of a denial depend on the decision alone, never on whether the account exists.
+ * Invariant: a key is counted once in a request, whichever guards name it. What is answered is in `answering.ts`, and what
+ * a crash gives back in `crashing.ts`.
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { type Answer, answer, INVALID_KEY } from './answering.js'
 import type { Attempt } from './attempt.js'
 import { ClientIp } from './client-ip.js'
 import type { Decision } from './decision.js'
 import { ConfigError, InvalidKeyError } from './errors.js'
-import { checkRoundUp, headers, status } from './http.js'
+import { checkRoundUp, headers } from './http.js'
 import type { Keys } from './key.js'
 import { keysFor, warnOfNoAddress } from './keys-for.js'
-import { Limiter } from './limiter.js'
+import { type ErrorClass, Limiter } from './limiter.js'
 import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
 
@@ -23,11 +25,6 @@ export interface CountOptions {
   readonly limiter: Limiter
   /** How much a request counts on each rate; by default 1. */
   readonly cost?: number | undefined
-  /**
-   * Makes Retry-After a multiple of this duration, unless the rule that denied is keyed by an address alone: a stranger
-   * then does not read from the wait how recently others tried an account. Whole seconds, at least 1.
-   */
-  readonly roundUp?: Duration | undefined
   /**
    * Adds the fields `RateLimit` and `RateLimit-Policy` to every answer, an allowed one included. They tell a stranger how
    * many attempts others have made. By default they are left out.
@@ -39,6 +36,13 @@ export interface CountOptions {
 export interface GuardOptions<Request> extends CountOptions {
   /** The keys of a request, made before any account is looked up. An {@link InvalidKeyError} here answers 400. */
   readonly keys: (request: Request) => Keys | PromiseLike<Keys>
+  /**
+   * Makes Retry-After a multiple of this duration, unless the rule that denied is keyed by an address alone: a stranger
+   * then does not read from the wait how recently others tried an account. Whole seconds, at least 1.
+   */
+  readonly roundUp?: Duration | undefined
+  /** Errors that are an answer, such as a wrong password, though they have no status below 500: they stay counted. */
+  readonly countOn?: ErrorClass | readonly ErrorClass[] | undefined
 }
 
 /** What a guard by addresses takes, for all routes below it. */
@@ -55,57 +59,46 @@ export interface Addressed {
   readonly headers: IncomingHttpHeaders
 }
 
-/** What to answer in place of the handler. */
-export interface Denial {
-  /** 429, 503 when the limiter is unavailable, 400 when a key cannot be counted. */
-  readonly status: number
-  readonly body: { readonly error: string }
-}
-
 /** How a request goes on. */
-export interface Verdict {
+export interface Verdict extends Answer {
   /** The attempt of this limiter in this request; undefined when a key could not be counted. */
   readonly attempt: Attempt | undefined
-  /** For the answer, whoever gives it. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Undefined when the handler may run. */
-  readonly denial: Denial | undefined
 }
 
-const COUNT = ['limiter', 'cost', 'roundUp', 'rateLimit']
+/** What one limiter has counted for a request, and what leaves it counted. */
+export interface Held {
+  readonly attempt: Attempt
+  /** The names of the rules that guards have counted. */
+  readonly guarded: Set<string>
+  /** The names of the rules that were counted by addresses in front of all guards. */
+  readonly kept: Set<string>
+  readonly countOn: ErrorClass[]
+}
+
+const COUNT = ['limiter', 'cost', 'rateLimit']
 /** The names of {@link GuardOptions}. */
-export const GUARD: ReadonlySet<string> = new Set([...COUNT, 'keys'])
+export const GUARD: ReadonlySet<string> = new Set([...COUNT, 'keys', 'roundUp', 'countOn'])
 /** The names of {@link AddressOptions}. */
 export const ADDRESSES: ReadonlySet<string> = new Set([...COUNT, 'rules', 'clientIp'])
 
 // By the request itself, so that an attempt goes when its request does.
-const attempts = new WeakMap<object, Map<Limiter, Attempt>>()
+const requests = new WeakMap<object, Map<Limiter, Held>>()
 
 /**
  * Makes the function that counts a request. `identity` is the object that all guards of one request have in common, in
  * whatever shape a framework shows the request to each of them. Rejects with any error but that of a key.
  *
- * @throws {@link ConfigError} when there is no limiter or no function for the keys, or `roundUp` is none.
+ * @throws {@link ConfigError} when there is no limiter or no function for the keys, `roundUp` is none, or `countOn` lists
+ * what is no class.
  */
 export function counting<Request>(
   options: GuardOptions<Request>,
 ): (request: Request, identity: object) => Promise<Verdict> {
-  const { limiter, keys, cost, roundUp, rateLimit } = options
-  if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
-  if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
-  checkRoundUp(roundUp)
-
-  return async (request, identity) => {
-    try {
-      const asked = await keys(request)
-      const decision = await count(identity, limiter, asked, cost)
-      const fields = headers(decision, { keys: asked, roundUp, rateLimit })
-      return { attempt: attemptOf(identity, limiter), ...answer(decision, behindEarlier(identity, fields)) }
-    } catch (error) {
-      if (!(error instanceof InvalidKeyError)) throw error
-      return { attempt: undefined, headers: ANSWER, denial: { status: 400, body: { error: 'invalid key' } } }
-    }
-  }
+  const countOn = classes(options.countOn)
+  return asking(options, (held, names) => {
+    for (const name of names) held.guarded.add(name)
+    held.countOn.push(...countOn)
+  })
 }
 
 /**
@@ -121,7 +114,10 @@ export function countingAddresses({
   const list = Array.isArray(rules) ? rules : []
   if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
   if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
-  const count = counting<string>({ ...rest, keys: (address) => keysFor(list, { address }) })
+  const keys = (address: string) => keysFor(list, { address })
+  const count = asking({ ...rest, keys }, (held, names) => {
+    for (const name of names) held.kept.add(name)
+  })
 
   return async (request, identity) => {
     const address = clientAddress(request, clientIp)
@@ -141,16 +137,61 @@ export function clientAddress(request: Addressed, clientIp: ClientIp): string | 
 
 /** The attempt that the guards of this limiter counted for a request. */
 export function attemptOf(identity: object, limiter: Limiter): Attempt | undefined {
-  return attempts.get(identity)?.get(limiter)
+  return heldFor(identity).get(limiter)?.attempt
 }
 
-async function count(identity: object, limiter: Limiter, keys: Keys, cost: number | undefined): Promise<Decision> {
-  const before = attemptOf(identity, limiter)
-  if (before) return before.extend(keys, { cost })
+/** What was counted for a request. */
+export function heldFor(identity: object): ReadonlyMap<Limiter, Held> {
+  return requests.get(identity) ?? new Map<Limiter, Held>()
+}
+
+/** Error classes, one or several. */
+export function classes(countOn: GuardOptions<never>['countOn'] = []): readonly ErrorClass[] {
+  const list = Array.isArray(countOn) ? countOn : [countOn]
+  if (!list.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
+  return list
+}
+
+function asking<Request>(
+  options: GuardOptions<Request>,
+  remember: (held: Held, names: readonly string[]) => void,
+): (request: Request, identity: object) => Promise<Verdict> {
+  const { limiter, keys, cost, roundUp, rateLimit } = options
+  if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
+  if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
+  checkRoundUp(roundUp)
+
+  return async (request, identity) => {
+    try {
+      const asked = await keys(request)
+      const { held, decision } = await count(identity, limiter, asked, cost)
+      if (decision.allowed)
+        remember(
+          held,
+          [asked].flat().map(({ rule }) => rule),
+        )
+      const fields = headers(decision, { keys: asked, roundUp, rateLimit })
+      return { attempt: held.attempt, ...answer(decision, behindEarlier(identity, fields)) }
+    } catch (error) {
+      if (!(error instanceof InvalidKeyError)) throw error
+      return { attempt: undefined, ...INVALID_KEY }
+    }
+  }
+}
+
+async function count(identity: object, limiter: Limiter, keys: Keys, cost: number | undefined): Promise<Counted> {
+  const before = heldFor(identity).get(limiter)
+  if (before) return { held: before, decision: await before.attempt.extend(keys, { cost }) }
   const attempt = await limiter.attempt(keys, { cost })
-  const held = attempts.get(identity) ?? new Map<Limiter, Attempt>()
-  attempts.set(identity, held.set(limiter, attempt))
-  return attempt.decision
+  const held: Held = { attempt, guarded: new Set(), kept: new Set(), countOn: [] }
+  const all = requests.get(identity) ?? new Map<Limiter, Held>()
+  requests.set(identity, all.set(limiter, held))
+  return { held, decision: attempt.decision }
+}
+
+interface Counted {
+  readonly held: Held
+  readonly decision: Decision
 }
 
 // The fields that are lists: each guard of a request has its own to add.
@@ -169,19 +210,8 @@ function behindEarlier(identity: object, fields: Record<string, string>): Record
   return joined
 }
 
-const ANSWER: Readonly<Record<string, string>> = Object.freeze({
-  'Content-Type': 'application/json; charset=utf-8',
-  'Cache-Control': 'no-store',
-})
-
 const GO_ON: Verdict = Object.freeze({ attempt: undefined, headers: {}, denial: undefined })
 
 function isByAddress(rule: unknown): boolean {
   return rule instanceof KeyRule && rule.by.length === 1 && rule.by[0] === 'address'
-}
-
-function answer(decision: Decision, fields: Record<string, string>): Omit<Verdict, 'attempt'> {
-  if (decision.allowed) return { headers: fields, denial: undefined }
-  const error = decision.reason === 'unavailable' ? 'temporarily unavailable' : 'too many attempts'
-  return { headers: { ...fields, ...ANSWER }, denial: { status: status(decision), body: { error } } }
 }

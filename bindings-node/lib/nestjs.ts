@@ -24,19 +24,22 @@ import {
   UseInterceptors,
 } from '@nestjs/common'
 import { catchError, type Observable } from 'rxjs'
+import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
+import { giveBackCrash } from './crashing.js'
 import { ConfigError } from './errors.js'
 import {
   ADDRESSES,
   type AddressOptions,
   attemptOf as attemptIn,
+  classes,
   counting,
   countingAddresses,
   GUARD,
   type GuardOptions,
   type Verdict,
 } from './guarding.js'
-import { type ErrorClass, Limiter } from './limiter.js'
+import { Limiter } from './limiter.js'
 import { known } from './options.js'
 
 export { clientAddress } from './guarding.js'
@@ -58,8 +61,6 @@ export interface GuardedRequest {
 export interface GuardedOptions<Request = GuardedRequest> extends Omit<GuardOptions<Request>, 'limiter'> {
   /** Decides; by default the one of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
   readonly limiter?: Limiter | undefined
-  /** Errors that are an answer, such as a wrong password, though no `HttpException` below 500: they stay counted. */
-  readonly countOn?: ErrorClass | readonly ErrorClass[] | undefined
 }
 
 /** What {@link addressGuard} takes. */
@@ -69,10 +70,6 @@ export interface AddressGuardOptions extends Omit<AddressOptions, 'limiter'> {
 }
 
 type Count = (request: GuardedRequest, identity: object) => Promise<Verdict>
-
-const NAMES: ReadonlySet<string> = new Set([...GUARD, 'countOn'])
-/** What leaves an attempt counted, of all guards that share it. */
-const answers = new WeakMap<Attempt, ErrorClass[]>()
 
 /** Provides the limiter of guards that name none. Providing {@link Limiter} by yourself, as by a factory, does the same. */
 // biome-ignore lint/complexity/noStaticOnlyClass: to Nest a module is a class
@@ -93,9 +90,11 @@ export class DoorkeepModule {
  *
  * Denied: an `HttpException` of 429 with Retry-After (left out when the wait never ends). The store unavailable and the
  * limiter closed: 503 with Retry-After: 1. A key that cannot be counted: 400. Any other error of `keys` goes to the
- * exception filters. An error of a pipe or of the handler takes everything back, but for an `HttpException` below 500, an
- * AbortError and what `countOn` names: a wrong password is a counted guess, a crash is none. Nest applies decorators from
- * the bottom up: put it below a `@UseGuards(...)` that checks a password, or use {@link guard} in front of that one.
+ * exception filters. An error of a pipe or of the handler takes back what the guards counted, but for an `HttpException`
+ * below 500, an AbortError, what `countOn` names, and what happens when the client has gone or has its answer: a wrong
+ * password is a counted guess, a crash is none. What {@link addressGuard} counted stays: a request that makes the
+ * application fail is not free. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and an {@link AttemptDenied} become
+ * the `HttpException` that a denial is. Nest applies decorators from the bottom up: put it below a `@UseGuards(...)` that checks a password, or use {@link guard} in front of that one.
  *
  * @example
  * ```ts
@@ -124,9 +123,9 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
  * @throws {@link ConfigError} when there is no function for the keys, or an option is unknown.
  */
 export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
-  const { limiter: own, countOn = [], ...rest } = known(options, NAMES)
-  const classes = Array.isArray(countOn) ? countOn : [countOn]
-  if (!classes.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
+  const { limiter: own, ...rest } = known(options, GUARD)
+  // When the route is declared, and not when the application has made its limiter.
+  classes(rest.countOn)
   if (typeof rest.keys !== 'function') throw new ConfigError('keys must be a function')
 
   class Guarding implements CanActivate, NestInterceptor {
@@ -140,16 +139,16 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
     }
 
     async canActivate(context: ExecutionContext): Promise<boolean> {
-      const attempt = await admit(context, this.#count)
-      if (attempt) answers.set(attempt, [...(answers.get(attempt) ?? []), ...classes])
+      await admit(context, this.#count)
       return true
     }
 
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-      const attempt = attemptOf(requestOf(context), this.#limiter)
+      const response = responseOf(context)
       const settled = async (error: unknown): Promise<never> => {
-        if (attempt && !isAnswer(error, answers.get(attempt) ?? [])) await attempt.cancel()
-        throw error
+        await giveBackCrash(error, identityOf(requestOf(context)), response.raw ?? response, this.#limiter)
+        const answer = answerTo(error)
+        throw answer ? refusal(response, answer, error) : error
       }
       return next.handle().pipe(catchError(settled))
     }
@@ -206,16 +205,35 @@ export function attemptOf(request: object, limiter: Limiter): Attempt | undefine
   return attemptIn(identityOf(request), limiter)
 }
 
-async function admit(context: ExecutionContext, count: Count): Promise<Attempt | undefined> {
+async function admit(context: ExecutionContext, count: Count): Promise<void> {
   const request = requestOf(context)
-  const { attempt, headers, denial } = await count(request, identityOf(request))
+  const { attempt, ...answer } = await count(request, identityOf(request))
   if (attempt) request.attempt = attempt
-  const response = context.switchToHttp().getResponse()
+  const refused = refusal(responseOf(context), answer)
+  if (refused) throw refused
+}
+
+interface NestResponse {
+  /** The response of Node, where Fastify wraps it. */
+  readonly raw?: { readonly headersSent: boolean }
+  readonly headersSent: boolean
+  header(name: string, value: string): unknown
+}
+
+/** Sets the fields of an answer; gives what is to be thrown, if anything. */
+function refusal(response: NestResponse, { headers, denial }: Answer, cause?: unknown): HttpException | undefined {
   // Somebody may have answered meanwhile, such as a middleware that times requests out.
   const isOpen = !(response.raw ?? response).headersSent
   if (isOpen) for (const [name, value] of Object.entries(headers)) response.header(name, value)
-  if (denial) throw new HttpException(denial.body, denial.status)
-  return attempt
+  if (!denial) return undefined
+  const { status, body } = denial
+  // A second copy of Nest, as where one module is imported and required, knows the other's exceptions by this shape alone.
+  const shape = { statusCode: status, expose: true, message: body.error }
+  return Object.assign(new HttpException(body, status, { cause }), shape)
+}
+
+function responseOf(context: ExecutionContext): NestResponse {
+  return context.switchToHttp().getResponse()
 }
 
 function requestOf(context: ExecutionContext): GuardedRequest {
@@ -226,16 +244,6 @@ function requestOf(context: ExecutionContext): GuardedRequest {
 /** The request of Node, in which guards of one limiter, those of Express and Fastify included, find each other's attempt. */
 function identityOf(request: object): object {
   return request instanceof IncomingMessage ? request : (request as { readonly raw: object }).raw
-}
-
-/** Whether the error is an answer to the client, and so a guess: by its shape, as Nest's own filter judges. */
-function isAnswer(error: unknown, countOn: readonly ErrorClass[]): boolean {
-  if (!(error instanceof Error)) return false
-  const { getStatus, statusCode } = error as { getStatus?: () => number; statusCode?: number }
-  const status = typeof getStatus === 'function' ? getStatus.call(error) : statusCode
-  return (
-    (status !== undefined && status < 500) || error.name === 'AbortError' || countOn.some((one) => error instanceof one)
-  )
 }
 
 function oneOf(own: Limiter | undefined, injected: Limiter | undefined): Limiter {

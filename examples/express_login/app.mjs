@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
-import { addressLimit, clientAddress, guard } from 'doorkeep/express'
+import { addressLimit, answerErrors, clientAddress, guard } from 'doorkeep/express'
 import express from 'express'
 import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
 
@@ -84,10 +84,11 @@ posts.post('/token', authenticate, guard({ limiter, keys: subjectKeys }), async 
   res.json({ access_token: randomBytes(32).toString('base64url'), token_type: 'Bearer' })
 })
 
-// A body that is too long or malformed is the client's fault and stays counted; a crash is not a guess.
-app.use(async (error, req, res, next) => {
+// A crash is not a guess: what the guards counted is given back. A body that is too long or malformed is the client's fault
+// and stays counted.
+app.use(answerErrors())
+app.use((error, _req, res, next) => {
   const status = error.status ?? 500
-  if (status >= 500) await req.attempt?.cancel()
   if (res.headersSent) next(error)
   else res.status(status).json({ error: status < 500 ? 'bad request' : 'something went wrong' })
 })

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
-import { clientAddress, doorkeep, guard } from 'doorkeep/fastify'
+import { clientAddress, doorkeep, giveBack, guard } from 'doorkeep/fastify'
 import fastify from 'fastify'
 import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
 
@@ -88,10 +88,11 @@ app.register(async (posts) => {
   })
 })
 
-// A body that is too long or malformed is the client's fault and stays counted; a crash is not a guess.
+// A crash is not a guess: what the guards counted is given back. A body that is too long or malformed is the client's fault
+// and stays counted.
 app.setErrorHandler(async (error, request, reply) => {
+  await giveBack(error, request, reply)
   const status = error.statusCode ?? 500
-  if (status >= 500) await request.attempt?.cancel()
   return reply.code(status).send({ error: status < 500 ? 'bad request' : 'something went wrong' })
 })
 

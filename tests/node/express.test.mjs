@@ -1,8 +1,17 @@
 /** What is true of the guards of Express 4 and 5 alone; what all frameworks share is in `guards.test.mjs`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ConfigError, Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
-import { addressLimit, guard } from 'doorkeep/express'
+import {
+  ConfigError,
+  InvalidKeyError,
+  Limiter,
+  ManualClock,
+  network,
+  RateLimitExceeded,
+  Rule,
+  StrikeRule,
+} from 'doorkeep'
+import { addressLimit, answerErrors, giveBack, guard } from 'doorkeep/express'
 import express4 from 'express4'
 import express5 from 'express5'
 import passport from 'passport'
@@ -57,6 +66,52 @@ for (const [version, express] of [
       assert.equal(await status('/account/inside'), 204)
       assert.equal(await status('/account/inside', malformed), 429)
       assert.equal(await status('/outside'), 204)
+    })
+
+    it('a failure after the answer has begun leaves a guess: the client may have read whether it was right', async (test) => {
+      const one = limiter()
+      const app = express()
+      app.post('/', express.json(), guard({ limiter: one, keys }), (_req, res, next) => {
+        res.write('your password is ')
+        next(new Error('the template is gone'))
+      })
+      app.use(answerErrors())
+      app.use((_error, _req, res, _next) => res.end('...'))
+      const { post } = await serve(test, app)
+      assert.equal((await post('/', guess)).text, 'your password is ...')
+      assert.equal(one.peekSync(annsKey).remaining, 4)
+    })
+
+    it('an error handler of ones own tells what to give back, and what it cancels is all', async (test) => {
+      const one = limiter()
+      const few = new Rule('few-ip', '9/1m', { by: ['address'] })
+      const app = express()
+      app.use(addressLimit({ limiter: one, rules: [few] }), express.json())
+      app.post('/', guard({ limiter: one, keys }), (req, _res, next) =>
+        next(Object.assign(new Error('failed'), { cancels: req.body.cancels, status: req.body.status })),
+      )
+      app.use(async (error, req, res, _next) => {
+        await (error.cancels ? req.attempt.cancel() : giveBack(error, req, res))
+        res.sendStatus(error.status ?? 500)
+      })
+      const { post } = await serve(test, app)
+      const left = () => [few.ipKey('127.0.0.1'), annsKey].map((key) => one.peekSync(key).remaining)
+      assert.equal((await post('/', guess)).status, 500)
+      assert.deepEqual(left(), [8, 5])
+      assert.equal((await post('/', { ...guess, cancels: true })).status, 500)
+      assert.deepEqual(left(), [8, 5])
+      assert.equal((await post('/', { ...guess, status: 409 })).status, 409)
+      assert.deepEqual(left(), [7, 4])
+    })
+
+    it('errors of doorkeep have their status where Express itself answers them', async (test) => {
+      const app = express()
+      app.set('env', 'test')
+      app.get('/:at', (req, _res, next) => next(errors[req.params.at]))
+      const errors = [new InvalidKeyError('empty'), new RateLimitExceeded(), new ConfigError('misspelt')]
+      const { origin } = await serve(test, app)
+      const statuses = await Promise.all(errors.map(async (_, at) => (await fetch(`${origin}/${at}`)).status))
+      assert.deepEqual(statuses, [400, 429, 500])
     })
 
     describe('before passport-local', () => {
@@ -121,7 +176,8 @@ for (const [version, express] of [
 
 it('a guard without a limiter or keys, or with an unknown option, is refused when it is made', () => {
   const limiter = new Limiter()
-  for (const options of [undefined, {}, { limiter }, { limiter: {}, keys }, { limiter, keys, kost: 1 }]) {
+  const odd = { limiter, keys, countOn: ['WrongPassword'] }
+  for (const options of [undefined, {}, { limiter }, { limiter: {}, keys }, { limiter, keys, kost: 1 }, odd]) {
     assert.throws(() => guard(options), ConfigError)
   }
 })

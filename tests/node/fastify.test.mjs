@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { describe, it } from 'node:test'
-import { ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
-import byDefault, { doorkeep, guard } from 'doorkeep/fastify'
+import { ConfigError, InvalidKeyError, Limiter, ManualClock, RateLimitExceeded, Rule, StrikeRule } from 'doorkeep'
+import byDefault, { answerErrors, doorkeep, giveBack, guard } from 'doorkeep/fastify'
 import fastify from 'fastify'
 import fastify5_0 from 'fastify5_0'
 import { startServer } from './support/redis.mjs'
@@ -104,6 +104,46 @@ for (const [version, create] of [
       })
       await Promise.all(Array.from({ length: 20 }, (_, n) => login('/login', { email: `user ${n}` })))
       assert.equal(attempts.size, 20)
+    })
+
+    it('errors of doorkeep have their status where Fastify itself answers them, and are answered by a handler at the root', async (test) => {
+      const errors = [new InvalidKeyError('empty'), new RateLimitExceeded(), new ConfigError('misspelt')]
+      for (const [handler, ...said] of [
+        [undefined, ['code', 'DOORKEEP_INVALID_KEY'], ['code', 'DOORKEEP_RATE_LIMIT_EXCEEDED']],
+        [answerErrors(), ['error', 'invalid key'], ['error', 'too many attempts']],
+      ]) {
+        const { app } = open(test)
+        if (handler) app.setErrorHandler(handler)
+        app.get('/:at', async (request) => {
+          throw errors[request.params.at]
+        })
+        const answers = await Promise.all(errors.map((_, at) => app.inject(`/${at}`)))
+        assert.deepEqual(
+          answers.map(({ statusCode }) => statusCode),
+          [400, 429, 500],
+        )
+        for (const [at, [name, value]] of said.entries()) assert.equal(answers[at].json()[name], value)
+        assert.equal(answers[2].json().message, 'misspelt')
+      }
+    })
+
+    it('an error handler of ones own tells what to give back', async (test) => {
+      const one = limiter()
+      const few = new Rule('few-ip', '9/1m', { by: ['address'] })
+      const { app, login } = open(test)
+      await app.register(doorkeep, { limiter: one, rules: [few] })
+      app.setErrorHandler(async (error, request, reply) => {
+        await giveBack(error, request, reply)
+        return reply.code(error.statusCode ?? 500).send()
+      })
+      app.post('/login', { preHandler: guard({ limiter: one, keys }) }, async ({ body }) => {
+        throw Object.assign(new Error('failed'), { statusCode: body.status })
+      })
+      const left = () => [few.ipKey('127.0.0.1'), account.key(payload.email)].map((key) => one.peekSync(key).remaining)
+      assert.equal((await login()).statusCode, 500)
+      assert.deepEqual(left(), [8, 2])
+      assert.equal((await login('/login', { ...payload, status: 409 })).statusCode, 409)
+      assert.deepEqual(left(), [7, 1])
     })
 
     describe('the plugin', () => {

@@ -5,7 +5,20 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { ClientIp, ConfigError, keysFor, Limiter, ManualClock, network, Rule, StrikeRule } from 'doorkeep'
+import {
+  AttemptDenied,
+  ClientIp,
+  ConfigError,
+  InvalidKeyError,
+  keysFor,
+  Limiter,
+  LimiterUnavailable,
+  ManualClock,
+  network,
+  RateLimitExceeded,
+  Rule,
+  StrikeRule,
+} from 'doorkeep'
 import { parseList } from 'structured-headers'
 import { frameworks } from './support/frameworks.mjs'
 import { freePort, startServer } from './support/redis.mjs'
@@ -316,10 +329,149 @@ for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } o
           { limiter: one, rules: [few, 'login-ip'] },
           { limiter: {}, rules: [few] },
           { limiter: one, rules: [few], clientIp: {} },
-          { limiter: one, rules: [few], roundUp: '1500ms' },
+          { limiter: one, rules: [few], roundUp: '1m' },
+          { limiter: one, rules: [few], countOn: RangeError },
           { limiter: one, rules: [few], trustProxy: true },
         ]) {
           await assert.rejects(login(test, { addresses, handle: verify }), ConfigError)
+        }
+      })
+    })
+
+    describe('whose errors the adapter answers', () => {
+      const few = new Rule('few-ip', '9/1m', { by: ['address'] })
+      const left = (one) =>
+        [few.ipKey('127.0.0.1'), ip.ipKey('127.0.0.1'), annsKey].map((k) => one.peekSync(k).remaining)
+      class WrongPassword extends Error {}
+      /** A login that fails as the test says, behind a rule on addresses and two guards. */
+      const failing = async (test, fail, { addresses = true, ...options } = {}) => {
+        const one = limiter()
+        const served = await login(test, {
+          addresses: addresses && { limiter: one, rules: [few] },
+          guards: [
+            { limiter: one, keys: (req) => [few.ipKey(req.ip), ...byAddress(req)], countOn: WrongPassword },
+            { limiter: one, keys },
+          ],
+          answersErrors: true,
+          handle: fail,
+          ...options,
+        })
+        return { one, ...served }
+      }
+      const throwing = (error) => async () => {
+        throw error
+      }
+
+      it('a crash gives back what the guards counted, and never what rules on addresses counted in front', async (test) => {
+        const { one, post } = await failing(test, throwing(new Error('the database is gone')))
+        for (const remains of [8, 7]) {
+          const { status, text } = await post('/login', guess)
+          assert.deepEqual([status, JSON.parse(text)], [500, { failed: 'the database is gone' }])
+          assert.deepEqual(left(one), [remains, 1000, 5])
+        }
+        const without = await failing(test, throwing('no error'), { addresses: false })
+        assert.equal((await without.post('/login', guess)).status, 500)
+        assert.deepEqual(left(without.one), [9, 1000, 5])
+      })
+
+      it('a crash gives back what each of two limiters counted, and nothing where no guard has run', async (test) => {
+        const [one, two] = [limiter(), limiter()]
+        const { post } = await login(test, {
+          addresses: { limiter: one, rules: [few] },
+          guards: [{ limiter: two, keys }],
+          answersErrors: true,
+          handle: throwing(new Error('gone')),
+        })
+        assert.equal((await post('/login', guess)).status, 500)
+        assert.deepEqual([left(one)[0], two.peekSync(annsKey).remaining], [8, 5])
+      })
+
+      it('an answer below 500, one that a guard counts on, and an abort are guesses', async (test) => {
+        const admitted = new Limiter().allowSync(account.key('a'))
+        for (const error of [
+          Object.assign(new Error('too long'), { statusCode: 413 }),
+          Object.assign(new Error('elsewhere'), { status: 302 }),
+          new WrongPassword(),
+          AbortSignal.abort().reason,
+          new InvalidKeyError('empty'),
+          new RateLimitExceeded(),
+          new AttemptDenied(admitted),
+          new AggregateError([new Error('gone'), new WrongPassword()]),
+        ]) {
+          const { one, post } = await failing(test, throwing(error))
+          await post('/login', guess)
+          assert.deepEqual(left(one), [8, 999, 4], String(error))
+        }
+      })
+
+      it('errors of doorkeep are answered as a guard answers', async (test) => {
+        const slow = new Rule('slow', '1/1m').key('a')
+        const other = limiter()
+        other.allowSync(slow)
+        const denied = other.allowSync(slow)
+        const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
+        const gone = await new Limiter({ store, onError: 'closed' }).allow(slow)
+        for (const [error, ...expected] of [
+          [new InvalidKeyError('empty'), 400, '{"error":"invalid key"}', null],
+          [new RateLimitExceeded(), 429, '{"error":"too many attempts"}', null],
+          [new AttemptDenied(denied), 429, '{"error":"too many attempts"}', '60'],
+          [new LimiterUnavailable(gone), 503, '{"error":"temporarily unavailable"}', '1'],
+        ]) {
+          const { post } = await failing(test, throwing(error))
+          const { status, text, headers } = await post('/login', guess)
+          assert.deepEqual([status, text, headers.get('retry-after')], expected)
+          assert.match(headers.get('content-type'), /^application\/json; charset=utf-8$/)
+          assert.equal(headers.get('cache-control'), 'no-store')
+        }
+        const { post } = await failing(test, throwing(new ConfigError('misspelt')))
+        const { status, text } = await post('/login', guess)
+        assert.deepEqual([status, JSON.parse(text)], [500, { failed: 'misspelt' }])
+      })
+
+      it('a handler that fails when its client has gone leaves a guess', async (test) => {
+        let failed
+        const settled = new Promise((resolve) => {
+          failed = resolve
+        })
+        const gone = await failing(test, async (_req, response) => {
+          await new Promise((resolve) => response.once('close', resolve))
+          setTimeout(failed, 20)
+          throw new Error('write EPIPE')
+        })
+        const hung = request(`${gone.origin}/login`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+        })
+        hung.on('error', () => {})
+        hung.end(JSON.stringify(guess))
+        while (left(gone.one)[2] === 5) await pause(2)
+        hung.destroy()
+        await settled
+        assert.deepEqual(left(gone.one), [8, 999, 4])
+      })
+
+      it('a success stands, whatever fails after it', async (test) => {
+        const { one, post } = await failing(test, async ({ attempt }) => {
+          await attempt.success({ forgive: [account] })
+          throw new Error('no session')
+        })
+        assert.equal((await post('/login', guess)).status, 500)
+        assert.deepEqual(left(one), [8, 999, 5])
+      })
+
+      it('a crash behind a store that is gone gives back where it was counted, and fails no further', async (test) => {
+        const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
+        for (const onError of ['local', 'open']) {
+          const one = new Limiter({ store, onError })
+          const { post } = await login(test, {
+            addresses: { limiter: one, rules: [few] },
+            guards: [{ limiter: one, keys }],
+            answersErrors: true,
+            handle: throwing(new Error('gone')),
+          })
+          const { status, text } = await post('/login', guess)
+          assert.deepEqual([status, JSON.parse(text)], [500, { failed: 'gone' }])
+          if (onError === 'local') assert.equal((await one.peek(annsKey)).remaining, 5)
         }
       })
     })

@@ -1,7 +1,12 @@
 /** What is true of the guard of NestJS alone, over HTTP, on both of its platforms. */
 import assert from 'node:assert/strict'
+import { copyFile, cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import {
+  Catch,
   Controller,
   HttpCode,
   HttpException,
@@ -11,11 +16,13 @@ import {
   Post,
   Query,
   Req,
+  Res,
   UnauthorizedException,
+  UseFilters,
   UseGuards,
 } from '@nestjs/common'
 import { APP_GUARD } from '@nestjs/core'
-import { ClientIp, ConfigError, Limiter, ManualClock, Rule, StrikeRule } from 'doorkeep'
+import { ClientIp, ConfigError, Limiter, ManualClock, RateLimitExceeded, Rule, StrikeRule } from 'doorkeep'
 import * as ofExpress from 'doorkeep/express'
 import { addressGuard, attemptOf, CurrentAttempt, DoorkeepModule, Guarded, guard } from 'doorkeep/nestjs'
 import { client, decorate, PLATFORMS, start } from './support/nest.mjs'
@@ -82,6 +89,41 @@ for (const { name, adapter } of PLATFORMS) {
         named: true,
         abort: true,
       })
+    })
+
+    it('a failure after the answer has begun leaves a guess', async (test) => {
+      const one = limiter()
+      const begin = async (response) => {
+        const raw = response.raw ?? response
+        raw.writeHead(200)
+        raw.end('your password is right')
+        throw new Error('the template is gone')
+      }
+      const { post } = await serve(test, { controllers: [route(begin, [Guarded({ limiter: one, keys })], [Res()])] })
+      assert.equal((await post('/login', ann)).text, 'your password is right')
+      assert.equal(left(one), 4)
+    })
+
+    it('an error of doorkeep is an HttpException to filters, with the error as its cause', async (test) => {
+      const thrown = new RateLimitExceeded()
+      let caught
+      const failing = () => {
+        throw thrown
+      }
+      const remember = {
+        catch: (error, host) => {
+          caught = error
+          const response = host.switchToHttp().getResponse()
+          response.status(error.getStatus()).send(error.getResponse())
+        },
+      }
+      class Remember {}
+      Object.assign(Remember.prototype, remember)
+      Catch(HttpException)(Remember)
+      const guarded = [Guarded({ limiter: limiter(), keys }), UseFilters(new Remember())]
+      const { post } = await serve(test, { controllers: [route(failing, guarded)] })
+      const { status, text } = await post('/login', ann)
+      assert.deepEqual([status, text, caught.cause], [429, '{"error":"too many attempts"}', thrown])
     })
 
     it('500 wrong passwords that the handler throws verify 5', async (test) => {
@@ -200,6 +242,52 @@ for (const { name, adapter } of PLATFORMS) {
     })
   })
 }
+
+describe('where Nest is there twice, as when one module is imported and required', () => {
+  it('a denial and an error of doorkeep keep their status', async (test) => {
+    // An installation of doorkeep with a copy of Nest of its own, beside all else that is installed.
+    const folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
+    test.after(() => rm(folder, { recursive: true }))
+    const ours = createRequire(import.meta.url)
+    const origin = dirname(ours.resolve('doorkeep/package.json'))
+    const installed = join(dirname(ours.resolve('@nestjs/common/package.json')), '..', '..')
+    const modules = join(folder, 'node_modules')
+    await mkdir(join(modules, '@nestjs'), { recursive: true })
+    await cp(join(installed, '@nestjs', 'common'), join(modules, '@nestjs', 'common'), { recursive: true })
+    const apart = new Set(['@nestjs', 'doorkeep'])
+    for (const name of await readdir(installed)) {
+      if (!apart.has(name)) await symlink(join(installed, name), join(modules, name))
+    }
+    const dist = join('bindings-node', 'dist')
+    await cp(join(origin, dist), join(modules, 'doorkeep', dist), { recursive: true })
+    await copyFile(join(origin, 'package.json'), join(modules, 'doorkeep', 'package.json'))
+    const require = createRequire(join(folder, 'app.cjs'))
+    const [other, otherNest] = [require('doorkeep'), require('doorkeep/nestjs')]
+    assert.notEqual(require('@nestjs/common').HttpException, HttpException)
+
+    for (const { adapter } of PLATFORMS) {
+      const rule = new other.StrikeRule('login-account', { threshold: 2, lockoutWindow: '15m', by: ['account'] })
+      const guarded = otherNest.Guarded({ limiter: new other.Limiter(), keys: ({ body }) => rule.key(body.email) })
+      const exceeded = () => {
+        throw new other.RateLimitExceeded()
+      }
+      const plain = { unfiltered: true, controllers: [route(exceeded, [guarded])] }
+      const { post } = client(await start(test, adapter, plain))
+      for (const [email, status] of [
+        ['', 400],
+        ['ann', 429],
+        ['ann', 429],
+        ['ann', 429],
+      ]) {
+        const answer = await post('/login', { email })
+        assert.equal(answer.status, status)
+        const message = status === 400 ? 'invalid key' : 'too many attempts'
+        assert.deepEqual(JSON.parse(answer.text), { statusCode: status, message })
+      }
+      assert.equal((await post('/login', { email: 'ann' })).headers.get('retry-after'), '900')
+    }
+  })
+})
 
 describe('Guarded', () => {
   it('refuses what it does not know', () => {

@@ -13,8 +13,9 @@ const LOOPBACK = { port: 0, host: '127.0.0.1' }
 
 /**
  * Each serves `POST /login`: the rules on addresses, the guards in their order, then `handle`, which gets the request and
- * answers a status or throws, and `/open` behind the rules on addresses alone. Gives the origin, a function that posts
- * JSON, and how many requests reached the handler. Beside it stands what its adapter exports.
+ * answers a status or throws, and `/open` behind the rules on addresses alone. What it throws is answered by the adapter
+ * where the test says so or the framework has no other way, and else with 500. Gives the origin, a function that posts JSON,
+ * and how many requests reached the handler. Beside it stands what its adapter exports.
  */
 export const frameworks = [
   { name: 'Express 4', ...ofExpress, login: (test, parts) => onExpress(express4, test, parts) },
@@ -24,7 +25,8 @@ export const frameworks = [
   ...nest,
 ]
 
-async function onExpress(express, test, { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK }) {
+async function onExpress(express, test, parts) {
+  const { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK, answersErrors = false } = parts
   const app = express()
   const seen = { verified: 0 }
   if (addresses) app.use(ofExpress.addressLimit(addresses))
@@ -36,12 +38,13 @@ async function onExpress(express, test, { addresses, guards = [], between = () =
   app.post('/login', ...guards.flatMap((options) => [ofExpress.guard(options), pass]), async (req, res, next) => {
     try {
       seen.verified += 1
-      res.sendStatus(await handle(req))
+      res.sendStatus(await handle(req, res))
     } catch (error) {
       next(error)
     }
   })
   app.all('/open', (_req, res) => res.sendStatus(204))
+  if (answersErrors) app.use(ofExpress.answerErrors())
   // Four arguments make it an error handler.
   app.use((error, _req, res, _next) => res.status(500).json({ failed: error.message }))
   const server = createServer(app)
@@ -54,15 +57,20 @@ async function onExpress(express, test, { addresses, guards = [], between = () =
   return { seen, ...client(`http://127.0.0.1:${server.address().port}`) }
 }
 
-async function onFastify(fastify, test, { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK }) {
+async function onFastify(fastify, test, parts) {
+  const { addresses, guards = [], between = () => {}, handle, listen = LOOPBACK, answersErrors = false } = parts
   const app = fastify({ forceCloseConnections: true })
   const seen = { verified: 0 }
   if (addresses) await app.register(ofFastify.doorkeep, addresses)
   app.setErrorHandler((error, _request, reply) => reply.code(500).send({ failed: error.message }))
   const preHandler = guards.flatMap((options) => [ofFastify.guard(options), async (request) => between(request)])
-  app.post('/login', { preHandler }, async (request, reply) => {
-    seen.verified += 1
-    return reply.code(await handle(request)).send()
+  // An error handler of its own, which hands on to that of the instance above.
+  app.register(async (routes) => {
+    if (answersErrors) routes.setErrorHandler(ofFastify.answerErrors())
+    routes.post('/login', { preHandler }, async (request, reply) => {
+      seen.verified += 1
+      return reply.code(await handle(request, reply.raw)).send()
+    })
   })
   app.all('/open', (_request, reply) => reply.code(204).send())
   const origin = await app.listen(listen)

@@ -29,11 +29,11 @@ export function decorate(target, method, decorators, parameters = []) {
 }
 
 /** Starts an application, which ends with the test; answers its origin, unless it listens on a path. */
-export async function start(test, adapter, { controllers, imports = [], providers = [], path }) {
+export async function start(test, adapter, { controllers, imports = [], providers = [], path, unfiltered = false }) {
   class App {}
   Module({ controllers, imports, providers })(App)
   const app = await NestFactory.create(App, adapter(), { logger: false, abortOnError: false })
-  app.useGlobalFilters(new Failed(app.getHttpAdapter()))
+  if (!unfiltered) app.useGlobalFilters(new Failed(app.getHttpAdapter()))
   await (path ? listenOn(path, app) : app.listen(0, '127.0.0.1'))
   test.after(() => {
     app.getHttpServer().closeAllConnections()
@@ -73,7 +73,7 @@ async function login(test, adapter, { addresses, guards = [], between = () => {}
   class Login {
     async login(request, response) {
       seen.verified += 1
-      response.status(await handle(request)).send()
+      response.status(await handle(request, response.raw ?? response)).send()
     }
     async open(_request, response) {
       response.status(204).send()

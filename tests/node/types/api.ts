@@ -31,8 +31,22 @@ import {
   StrikeRule,
   TokenBucket,
 } from 'doorkeep'
-import { addressLimit, attemptOf, clientAddress, type GuardOptions, guard } from 'doorkeep/express'
-import express, { type Request, type RequestHandler } from 'express'
+import {
+  addressLimit,
+  answerErrors,
+  attemptOf,
+  clientAddress,
+  type GuardOptions,
+  giveBack,
+  guard,
+} from 'doorkeep/express'
+import express, {
+  type ErrorRequestHandler,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const is = <A, B>(_same: Same<A, B>): void => {}
@@ -141,7 +155,7 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
 export function routes(limiter: Limiter, rule: Rule): void {
   const app = express()
   const clientIp = new ClientIp({ trustedProxies: ['10.0.0.0/8'] })
-  app.use(addressLimit({ limiter, rules: [rule], clientIp, roundUp: '1m', rateLimit: true }))
+  app.use(addressLimit({ limiter, rules: [rule], clientIp, cost: 2, rateLimit: true }))
   express.Router().use(addressLimit({ limiter, rules: [rule] }), (req) => {
     is<ReturnType<typeof clientAddress>, string | null>(true)
     clientAddress(req, clientIp)
@@ -152,11 +166,20 @@ export function routes(limiter: Limiter, rule: Rule): void {
   app.post(
     '/login',
     typed,
-    guard({ limiter, keys: async (req) => [rule.key(req.body.email)], cost: 2 }),
+    guard({ limiter, keys: async (req) => [rule.key(req.body.email)], cost: 2, roundUp: '1m', countOn: RangeError }),
     (req, res) => {
       is<typeof req.attempt, Attempt | undefined>(true)
       is<ReturnType<typeof attemptOf>, Attempt | undefined>(true)
       res.json(attemptOf(req, limiter)?.decision)
     },
   )
+  app.use(answerErrors())
+  const handler: ErrorRequestHandler = answerErrors()
+  app.use(handler, async (error: Error, req: Request, res: Response, next: NextFunction) => {
+    is<ReturnType<typeof giveBack>, Promise<void>>(true)
+    await giveBack(error, req, res)
+    next(error)
+  })
+  // @ts-expect-error the wait of an address is told as it is
+  addressLimit({ limiter, rules: [rule], roundUp: '1m' })
 }

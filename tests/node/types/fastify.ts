@@ -1,6 +1,14 @@
 /** What the types of the Fastify adapter promise, for plain, typed and HTTP/2 applications. */
 import { type Attempt, ClientIp, type Limiter, type Rule } from 'doorkeep'
-import byDefault, { attemptOf, clientAddress, doorkeep, type GuardOptions, guard } from 'doorkeep/fastify'
+import byDefault, {
+  answerErrors,
+  attemptOf,
+  clientAddress,
+  doorkeep,
+  type GuardOptions,
+  giveBack,
+  guard,
+} from 'doorkeep/fastify'
 import fastify, { type FastifyRequest } from 'fastify'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -33,7 +41,13 @@ export async function routes(limiter: Limiter, rule: Rule): Promise<void> {
   )
   const options: GuardOptions = { limiter, keys: (request) => rule.key(request.body.email) }
   app.addHook('preHandler', guard(options))
+  app.setErrorHandler(answerErrors())
+  app.setErrorHandler(async (error, request, reply) => {
+    await giveBack(error, request, reply)
+    throw error
+  })
   const overHttp2 = fastify({ http2: true })
+  overHttp2.setErrorHandler(answerErrors())
   await overHttp2.register(doorkeep, { limiter, rules: [rule] })
   overHttp2.get('/', { preHandler: guard({ limiter, keys: () => rule.key('everybody') }) }, async () => 'in')
 

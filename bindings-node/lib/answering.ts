@@ -1,0 +1,54 @@
+/**
+ * What guards and error handlers of all frameworks answer in place of the application.
+ *
+ * Knows no request. Invariant: the bytes depend on the decision alone, never on whether the account exists.
+ * Tested through each adapter, in `tests/node/guards.test.mjs`.
+ */
+import type { Decision } from './decision.js'
+import { AttemptDenied, InvalidKeyError, RateLimitExceeded } from './errors.js'
+import { headers, status } from './http.js'
+
+/** What to answer in place of the handler. */
+export interface Denial {
+  /** 429, 503 when the limiter is unavailable, 400 when a key cannot be counted. */
+  readonly status: number
+  readonly body: { readonly error: string }
+}
+
+/** What is sent. */
+export interface Answer {
+  /** For the answer, whoever gives it. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Undefined when the handler may run. */
+  readonly denial: Denial | undefined
+}
+
+const FIELDS: Readonly<Record<string, string>> = Object.freeze({
+  'Content-Type': 'application/json; charset=utf-8',
+  'Cache-Control': 'no-store',
+})
+const TOO_MANY = 'too many attempts'
+
+/** The answer to a key that cannot be counted. */
+export const INVALID_KEY: Answer = refusal(400, 'invalid key')
+const EXCEEDED: Answer = refusal(429, TOO_MANY)
+
+/** The answer to a decision, with the header fields that go with it. */
+export function answer(decision: Decision, fields: Readonly<Record<string, string>>): Answer {
+  if (decision.allowed) return { headers: fields, denial: undefined }
+  const error = decision.reason === 'unavailable' ? 'temporarily unavailable' : TOO_MANY
+  return refusal(status(decision), error, fields)
+}
+
+/** The answer to an error that says what a guard would have answered; undefined to any other. */
+export function answerTo(error: unknown): Answer | undefined {
+  if (error instanceof InvalidKeyError) return INVALID_KEY
+  if (error instanceof RateLimitExceeded) return EXCEEDED
+  // One that holds an admission is a mistake, to which there is nothing to answer.
+  if (!(error instanceof AttemptDenied) || error.decision.allowed) return undefined
+  return answer(error.decision, headers(error.decision))
+}
+
+function refusal(status: number, error: string, fields: Readonly<Record<string, string>> = {}): Answer {
+  return Object.freeze({ headers: { ...fields, ...FIELDS }, denial: { status, body: { error } } })
+}
