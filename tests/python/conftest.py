@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from support.proxy import Proxy
 from support.servers import ENGINES, Server
 
 pytest_plugins = ["doorkeep.testing"]
+
+# Whoever starts the tests in the background of a shell has them ignore interrupts, and their children, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
