@@ -54,9 +54,16 @@ export interface AddressOptions extends CountOptions {
 }
 
 /** What an address is found in: a request of Node, of Express or of Fastify. */
-export interface Addressed {
+export interface Addressed extends Lines {
   readonly socket: { readonly remoteAddress?: string | undefined }
   readonly headers: IncomingHttpHeaders
+  /** The request of Node, where Fastify wraps it. */
+  readonly raw?: Lines
+}
+
+interface Lines {
+  /** The lines of headers as they came, names and values by turns. */
+  readonly rawHeaders?: readonly string[]
 }
 
 /** How a request goes on. */
@@ -129,11 +136,24 @@ export function countingAddresses({
 
 /**
  * The address of the client of a request, or null when there is no usable one, as over a Unix socket. It knows the proxies
- * of `clientIp` alone, whatever the framework was told to trust.
+ * of `clientIp` alone, whatever the framework was told to trust. Of a request with more lines of headers than Node keeps,
+ * 1000 unless the server has another `maxHeadersCount`, no header is believed: the peer is the client.
  */
 export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
-  return clientIp.resolve(request.socket.remoteAddress, request.headers)
+  const { remoteAddress } = request.socket
+  return clientIp.resolve(remoteAddress, areCut(request) ? {} : request.headers)
 }
+
+// Node drops the last lines in silence. They may be what a proxy of ours wrote, and those before them what a client did.
+function areCut({ rawHeaders, raw, socket }: Addressed): boolean {
+  const { server } = socket as { readonly server?: { readonly maxHeadersCount?: number | null } }
+  const kept = server?.maxHeadersCount ?? LINES_KEPT
+  const lines = rawHeaders ?? raw?.rawHeaders ?? []
+  return kept > 0 && lines.length >= 2 * kept
+}
+
+/** How many lines Node keeps where nobody says otherwise. */
+const LINES_KEPT = 1000
 
 /** The attempt that the guards of this limiter counted for a request. */
 export function attemptOf(identity: object, limiter: Limiter): Attempt | undefined {

@@ -1,5 +1,7 @@
 /** Who is taken for whom behind the guard of every framework, over HTTP: addresses, spellings, and whose success it was. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { describe, it } from 'node:test'
 import { ClientIp, canonicalEmail, keysFor, Limiter, ManualClock, StrikeRule } from 'doorkeep'
 import { frameworks } from './support/frameworks.mjs'
@@ -61,6 +63,36 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.deepEqual(await each(attempt, ['1.2.3.4', '5.6.7.8']), [401, 401])
       const malformed = ['203.0.113.9, garbage, 10.0.0.9', '10.0.0.9', ', 10.0.0.9', '1.2.3, 10.0.0.9']
       assert.deepEqual(await each(attempt, malformed), [401, 401, 401, 429])
+    })
+
+    it('of a request with more lines of headers than Node keeps no header is believed', async (test) => {
+      const seen = []
+      const rule = strikes('by-address', 100, ['address'])
+      const keys = (req) => {
+        seen.push(clientAddress(req, clientIp))
+        return rule.ipKey(seen.at(-1))
+      }
+      const { origin } = await login(test, {
+        guards: [{ limiter: new Limiter({ clock: new ManualClock(1000) }), keys }],
+        handle: async () => 401,
+      })
+      const { host } = new URL(origin)
+      for (const [lines, address] of [
+        [900, '203.0.113.9'],
+        [1000, '127.0.0.1'],
+        [2500, '127.0.0.1'],
+      ]) {
+        const junk = Array.from({ length: lines }, () => ['a', '']).flat()
+        const proxied = ['x-forwarded-for', '198.51.100.1', ...junk, 'x-forwarded-for', '203.0.113.9']
+        const sent = request(`${origin}/login`, {
+          method: 'POST',
+          headers: ['host', host, 'content-type', 'application/json', 'content-length', '2', ...proxied],
+        })
+        sent.end('{}')
+        const [response] = await once(sent, 'response')
+        response.resume()
+        assert.deepEqual([response.statusCode, seen.at(-1)], [401, address])
+      }
     })
 
     it('an account is one in every spelling, and others stay apart', async (test) => {
