@@ -6,7 +6,7 @@
  * a crash gives back in `crashing.ts`.
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Answer, answer, INVALID_KEY } from './answering.js'
 import type { Attempt } from './attempt.js'
 import { ClientIp } from './client-ip.js'
@@ -194,6 +194,7 @@ function asking<Request>(
       return { attempt: held.attempt, ...answer(decision, behindEarlier(identity, fields)) }
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error
+      warnOfUnreadBody(identity)
       return { attempt: undefined, ...INVALID_KEY }
     }
   }
@@ -231,6 +232,19 @@ function behindEarlier(identity: object, fields: Record<string, string>): Record
 }
 
 const GO_ON: Verdict = Object.freeze({ attempt: undefined, headers: {}, denial: undefined })
+
+let hasWarned = false
+
+// In front of its parser a guard refuses everybody, and no client would say why.
+function warnOfUnreadBody(identity: Partial<IncomingMessage>): void {
+  const { headers = {}, readableDidRead } = identity
+  const isUnread = readableDidRead === false && Number(headers['content-length']) > 0
+  if (hasWarned || !isUnread) return
+  hasWarned = true
+  const text =
+    'a request was refused with 400 before its body was read: a guard whose keys need the body stands behind its parser'
+  process.emitWarning(text, { type: 'DoorkeepWarning', code: 'DOORKEEP_UNREAD_BODY' })
+}
 
 function isByAddress(rule: unknown): boolean {
   return rule instanceof KeyRule && rule.by.length === 1 && rule.by[0] === 'address'

@@ -181,3 +181,19 @@ it('a guard without a limiter or keys, or with an unknown option, is refused whe
     assert.throws(() => guard(options), ConfigError)
   }
 })
+
+it('a guard that refuses what no parser has read says once that it stands in front of the parser', async (test) => {
+  const warned = []
+  const remember = ({ code }) => warned.push(code)
+  process.on('warning', remember)
+  test.after(() => process.off('warning', remember))
+  const app = express5()
+  app.post('/behind', express5.json(), guard({ limiter: limiter(), keys }))
+  app.post('/before', guard({ limiter: limiter(), keys }), express5.json())
+  const { origin, post } = await serve(test, app)
+  assert.equal((await fetch(`${origin}/before`, { method: 'POST' })).status, 400)
+  assert.equal((await post('/behind', {})).status, 400)
+  assert.deepEqual(warned, [])
+  for (let n = 0; n < 2; n += 1) assert.equal((await post('/before', guess)).status, 400)
+  assert.deepEqual(warned, ['DOORKEEP_UNREAD_BODY'])
+})
