@@ -8,6 +8,7 @@ mod identity;
 #[cfg(feature = "redis")]
 mod store;
 
+#[cfg(feature = "lab")]
 pub(crate) use durations::duration;
 pub use durations::{bucket_window, lockout_window, rate_period, round_up, span, window};
 pub use identity::{
