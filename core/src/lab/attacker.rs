@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::lab::columns::{Table, count, seconds};
 use crate::lab::lanes::{Lane, Lanes};
 use crate::lab::rng::Rng;
-use crate::lab::scenario::{self, Attack, Pace};
+use crate::lab::scenario::{self, Attack, Pace, Scenario};
 use crate::lab::subject::{Answer, Request};
 use crate::lab::tally::{Tally, Who, World};
 use crate::lab::targets::{Target, Targets};
@@ -17,6 +17,7 @@ const SECOND: u64 = 1_000_000;
 /// Accounts that nobody else has, for fresh keys and for accounts of the attackers' own.
 const FRESH: u32 = 1 << 31;
 const OWN: u32 = 1 << 30;
+const NO_WALK: (u64, u64) = (0, u64::MAX);
 
 pub(crate) struct Attacker {
     index: u32,
@@ -26,6 +27,12 @@ pub(crate) struct Attacker {
     /// When guesses were admitted, the first ones.
     admissions: Vec<u64>,
     lanes: Lanes,
+    /// Ways by which the account that is held was denied, when another one may still pass, and the shortest wait.
+    walk: (u64, u64),
+    /// Whether an address is used up before the next one: strikes lapse together, and a few on each would not lapse sooner.
+    uses_up: bool,
+    /// Whether each account remembers its own way, since no rule closes one to all of them.
+    takes_turns: bool,
     rng: Rng,
     /// Ticks that a steady attacker made.
     ticks: u64,
@@ -49,7 +56,9 @@ enum Aim {
 }
 
 impl Attacker {
-    pub(crate) fn new(index: u32, spec: &scenario::Attacker, seed: u64, record: u32, replicas: u32) -> Self {
+    pub(crate) fn new(index: u32, scenario: &Scenario, replicas: u32) -> Self {
+        let (spec, run) = (&scenario.attackers[index as usize], &scenario.run);
+        let seed = run.seed;
         let targets = Targets::new(spec.account, spec.accounts, spec.guesses, spec.passwords.clone(), seed);
         Self {
             index,
@@ -57,6 +66,12 @@ impl Attacker {
             targets,
             admissions: Vec::new(),
             lanes: Lanes::new(spec.addresses, replicas),
+            walk: NO_WALK,
+            uses_up: scenario.policy.strikes_addresses(),
+            takes_turns: spec.accounts > 1
+                && !scenario.policy.strikes_addresses()
+                && !scenario.policy.limits_addresses()
+                && scenario.store.as_ref().is_none_or(|store| store.outages.is_empty()),
             rng: Rng::new(seed, u64::from(index) << 1),
             ticks: 0,
             second: 0,
@@ -65,7 +80,7 @@ impl Attacker {
             fresh: 0,
             guesses: 0,
             last_guess: None,
-            record: record as usize,
+            record: run.record as usize,
             spec: spec.clone(),
         }
     }
@@ -87,6 +102,7 @@ impl Attacker {
     pub(crate) fn wake(&mut self, replicas: u32) {
         if self.is_greedy() {
             self.lanes = Lanes::new(self.spec.addresses, replicas);
+            self.walk = NO_WALK;
             self.targets.wake();
         }
     }
@@ -123,6 +139,9 @@ impl Attacker {
         if self.in_this_second >= top_speed {
             return (self.second + 1) * SECOND;
         }
+        if self.takes_turns {
+            return self.grab_in_turn(now, world);
+        }
         let lane = match self.lanes.take(now) {
             Ok(lane) => lane,
             Err(ready) => return ready,
@@ -137,26 +156,59 @@ impl Attacker {
         self.in_this_second = self.in_this_second.saturating_add(self.spec.parallel);
         let (admitted, denial) = self.fire(&aim, lane, now, world);
         let Some(denial) = denial else {
-            self.lanes.put_back(lane, now);
+            if self.uses_up {
+                self.lanes.keep(lane);
+            } else {
+                self.lanes.put_back(lane, now);
+            }
+            self.walk = NO_WALK;
             self.conclude(aim, admitted, now, now);
             return now;
         };
         let until = waits_until(&denial, now);
         let has_others = self.spec.accounts > 1 && matches!(aim, Aim::Guess(_));
-        let account_waits = has_others && denial.by_account;
-        if account_waits {
+        let ready = if has_others && denial.by_account {
             self.lanes.put_back(lane, now);
+            self.account_waits(&denial, until, world)
         } else if denial.by_address {
             self.lanes.put_back(lane, until);
+            None
         } else {
             self.lanes.put_back(lane, now);
             self.lanes.block(lane.replica, until);
-        }
+            None
+        };
         match aim {
-            Aim::Guess(target) if admitted == 0 && !account_waits => self.targets.hold(target),
-            aim => self.conclude(aim, admitted, if account_waits { until } else { now }, now),
+            Aim::Guess(target) if admitted == 0 && ready.is_none() => self.targets.hold(target),
+            aim => self.conclude(aim, admitted, ready.unwrap_or(now), now),
         }
         now
+    }
+
+    /// The same where no way is ever closed to all accounts: each goes on by the way that it used longest ago.
+    fn grab_in_turn(&mut self, now: u64, world: &mut World<'_>) -> u64 {
+        let target = match self.targets.take(now) {
+            Ok(target) => target,
+            Err(ready) => return ready,
+        };
+        self.in_this_second += 1;
+        let (guesses, replicas) = (target.guesses, world.fleet.replicas());
+        let lane = Lane { replica: guesses % replicas, address: guesses / replicas % self.spec.addresses };
+        let (admitted, denial) = self.fire(&Aim::Guess(target), lane, now, world);
+        let ready = denial.map_or(now, |denial| waits_until(&denial, now));
+        self.conclude(Aim::Guess(target), admitted, ready, now);
+        now
+    }
+
+    /// Until when one of several accounts waits; none while another way to it may pass.
+    fn account_waits(&mut self, denial: &Answer, until: u64, world: &World<'_>) -> Option<u64> {
+        let addresses = if denial.by_address { self.spec.addresses } else { 1 };
+        let ways = u64::from(addresses) * u64::from(world.fleet.replicas());
+        self.walk = (self.walk.0 + 1, self.walk.1.min(until));
+        if self.walk.0 < ways {
+            return None;
+        }
+        Some(std::mem::replace(&mut self.walk, NO_WALK).1)
     }
 
     /// One attempt, or `parallel` at once, whatever was answered before. None when every account was done with.

@@ -131,6 +131,27 @@ impl Policy {
         }
     }
 
+    /// Whether strikes are counted against an address, alone or with an account.
+    pub(crate) fn strikes_addresses(&self) -> bool {
+        match self {
+            Self::Rules(rules) => {
+                rules.rules.iter().any(|rule| rule.threshold().is_some() && By::of(rule.by()).address)
+            }
+            Self::AttemptLimiter { by, .. } => by.address,
+            Self::TokenBucket { .. } | Self::FixedWindow { .. } => false,
+        }
+    }
+
+    /// Whether an address is limited whatever the account.
+    pub(crate) fn limits_addresses(&self) -> bool {
+        match self {
+            Self::Rules(rules) => rules.rules.iter().any(|rule| !By::of(rule.by()).account),
+            Self::AttemptLimiter { by, .. } | Self::TokenBucket { by, .. } | Self::FixedWindow { by, .. } => {
+                !by.account
+            }
+        }
+    }
+
     /// The longest prefix that it tells addresses apart by.
     pub(crate) fn ipv6_prefix(&self) -> u8 {
         match self {

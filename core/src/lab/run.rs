@@ -120,10 +120,8 @@ impl<'a> Run<'a> {
         let Scenario { run, replicas, store, attackers, users, .. } = scenario;
         let fleet = Fleet::new(make, *replicas, store.as_ref())?;
         let visible = fleet.replicas();
-        let attackers: Vec<Attacker> = (0..)
-            .zip(attackers)
-            .map(|(index, spec)| Attacker::new(index, spec, run.seed, run.record, visible))
-            .collect();
+        let attackers: Vec<Attacker> =
+            (0..).zip(attackers).map(|(index, _)| Attacker::new(index, scenario, visible)).collect();
         let users: Vec<Users> = (0..).zip(users).map(|(index, spec)| Users::new(index, spec, run.seed)).collect();
         let starts = attackers.iter().map(Attacker::start).chain(users.iter().map(Users::start));
         let queue = starts.enumerate().map(|(actor, start)| Reverse((start, actor))).collect();

@@ -143,6 +143,40 @@ fn a_key_flood_erases_strikes_as_often_as_its_keys_fill_the_table() {
     assert_eq!(guesses(&six_hours("kind = 'vertical'")), 120);
 }
 
+/// A day of spraying 30 accounts.
+fn sprayed(policy: &str, addresses: u32) -> u64 {
+    guesses(&format!("{policy}\nattackers = [{{ kind = 'spray', accounts = 30, addresses = {addresses} }}]"))
+}
+
+#[test]
+fn spraying_goes_on_by_the_next_address_where_a_pair_is_limited() {
+    let pair = "{ name = 'pair', rates = '5/1m,20/1h,40/1d', by = ['account', 'address'] }";
+    assert_eq!(sprayed(&format!("policy.rules = [{pair}]"), 3), 30 * 3 * 79);
+    // Behind a rule for each address the ways are closed one by one, too.
+    let wide = format!("policy.rules = [{{ name = 'ip', rates = '10000/1m', by = ['address'] }}, {pair}]");
+    assert_eq!(sprayed(&wide, 3), 30 * 3 * 79);
+    let strikes = "policy.rules = [{ name = 'pair', strikes = 5, window = '1h', by = ['account', 'address'] }]";
+    assert_eq!(sprayed(strikes, 3), 30 * 3 * 5 * 24);
+}
+
+#[test]
+fn spraying_goes_on_at_the_next_replica_where_an_account_is_limited() {
+    let policy = "policy.replicas = 4\npolicy.rules = ['preset:login-account']";
+    assert_eq!(sprayed(policy, 1), 30 * 4 * 99);
+    let behind = "policy.replicas = 4\npolicy.rules = ['preset:login-ip', 'preset:login-account']";
+    assert_eq!(sprayed(behind, 3), 4 * 30 * 99);
+}
+
+#[test]
+fn an_address_is_used_up_where_its_strikes_are_what_ends_it() {
+    // One guess in 90 s on the account: spread over both addresses, fewer strikes would lapse in an hour.
+    let policy = "run.duration = '1h'\npolicy.rules = [
+        { name = 'account', rates = '2/3m', by = ['account'] },
+        { name = 'ip', strikes = 2, window = '14m', by = ['address'] },
+    ]";
+    assert_eq!(guesses(&format!("{policy}\nattackers = [{{ kind = 'botnet', addresses = 2 }}]")), 2 * 2 * 5);
+}
+
 #[test]
 fn one_time_codes_fall_as_often_as_the_guesses_say() {
     let year = r#"run.duration = "365d"
