@@ -96,6 +96,29 @@ def test_a_scenario_with_an_unknown_attacker_names_the_field() -> None:
         Scenario(policy=["preset:vault"], attackers=[Attacker("vertical", rate=object())])
 
 
+def test_what_is_no_list_of_parts_is_refused_by_the_field_that_holds_it() -> None:
+    for wrong in (VERTICAL[0], "vertical", 5):
+        with pytest.raises(ConfigError, match="scenario attackers: must be a list"):
+            Scenario(policy=["preset:vault"], attackers=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="scenario users: must be a list"):
+            Scenario(policy=["preset:vault"], users=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"scenario policy.rules: must be a list"):
+        Scenario(policy=5, attackers=VERTICAL)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"scenario policy.forgive: must be a list"):
+        Scenario(policy=Policy(["preset:vault"], forgive=5), attackers=VERTICAL)
+    with pytest.raises(ConfigError, match="scenario policy: must hold one of rules, .*, found none"):
+        Scenario(policy=Store(on_error="open"), attackers=VERTICAL)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="scenario store.outages: must be a list"):
+        Scenario(policy=["preset:vault"], attackers=VERTICAL, store=Store(outages=Outage(1, 2)))  # type: ignore[arg-type]
+    assert len(Scenario(policy=["preset:vault"], attackers=iter(VERTICAL)).to_dict()["attackers"]) == 1
+
+
+def test_a_text_without_a_field_is_no_path() -> None:
+    for text in ("", "\n", "[policy]\n[run]\n"):
+        with pytest.raises(ConfigError, match="scenario line 1, policy: "):
+            Scenario.from_toml(text)
+
+
 def test_a_file_is_read_by_its_path_and_a_text_by_itself(tmp_path: Path) -> None:
     text = 'policy.rules = ["preset:vault"]\n[[attackers]]\nkind = "vertical"\n'
     file = tmp_path / "vault.toml"

@@ -126,8 +126,8 @@ class Policy(_Part):
     def __init__(self, rules: Rules | None = None, **fields: Any) -> None:
         for name in ("forgive", "give_back", "forgive_address"):
             if fields.get(name) is not None:
-                fields[name] = [_name(rule) for rule in _listed(fields[name])]
-        super().__init__(rules=None if rules is None else _listed(rules), **fields)
+                fields[name] = _names(fields[name])
+        super().__init__(rules=_rules(rules), **fields)
 
 
 class Outage(_Part):
@@ -161,7 +161,7 @@ class Store(_Part):
     def __init__(
         self, *, on_error: Literal["local", "open", "closed"] | None = None, outages: Iterable[Outage] = ()
     ) -> None:
-        super().__init__(on_error=on_error, outages=list(outages))
+        super().__init__(on_error=on_error, outages=_listed(outages))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -215,10 +215,10 @@ class Scenario:
         settings = {"duration": duration, "seed": seed, "bins": bins, "record": record}
         tree = {
             "run": {name: _plain(value) for name, value in settings.items() if value is not None},
-            "policy": _plain(policy if isinstance(policy, Policy) else Policy(policy)),
+            "policy": _plain(policy if isinstance(policy, _Part) else Policy(policy)),
             "store": _plain(store),
-            "attackers": _plain(list(attackers)),
-            "users": _plain(list(users)),
+            "attackers": _plain(_listed(attackers)),
+            "users": _plain(_listed(users)),
         }
         self._judge(_text({name: part for name, part in tree.items() if part is not None}))
 
@@ -229,8 +229,8 @@ class Scenario:
         Parameters
         ----------
         source
-            The path of a file, or the text itself: a text that holds ``=``, as every scenario does, or begins with a
-            brace (JSON).
+            The path of a file, or the text itself: one that holds ``=`` or a line break, as every scenario does, begins
+            with a brace (JSON) or is empty.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class Scenario:
         OSError
             The file cannot be read.
         """
-        if isinstance(source, str) and ("=" in source or source.lstrip().startswith("{")):
+        if isinstance(source, str) and (not source or source.lstrip().startswith("{") or set("=\n") & set(source)):
             return cls._of(source)
         path = Path(source)
         try:
@@ -327,12 +327,20 @@ def _steps(path: str) -> list[str | int]:
     return [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
 
 
-def _listed(rules: Any) -> list[Any]:
-    return [rules] if isinstance(rules, (Rule, StrikeRule, str)) else list(rules)
+def _listed(values: Any) -> Any:
+    """Give a list of what can be gone through; what is no list stays for the core to refuse by its field."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)) else values
 
 
-def _name(rule: Rule | StrikeRule | str) -> str:
-    return rule if isinstance(rule, str) else rule.name
+def _rules(rules: Any) -> Any:
+    return [rules] if isinstance(rules, (Rule, StrikeRule, str)) else _listed(rules)
+
+
+def _names(rules: Any) -> Any:
+    named = _rules(rules)
+    if not isinstance(named, list):
+        return named
+    return [rule.name if isinstance(rule, (Rule, StrikeRule)) else rule for rule in named]
 
 
 def _plain(value: Any) -> Any:
