@@ -29,16 +29,18 @@ class Bar:
 
     def __call__(self, events: int, done: float) -> None:
         """Say how many attempts were made, and which share of the run's time has passed."""
-        if self._bar is None:
+        is_new = self._bar is None
+        if is_new:
             waited = time.monotonic() - self._started
             if waited < self._after:
                 return
             self._bar = _bar(waited)
         if self._bar is False:
             return
-        self._bar.n = round(100 * done, 1)
         self._bar.set_postfix_str(f"{events:,} attempts", refresh=False)
-        self._bar.refresh()
+        self._bar.update(round(100 * done, 1) - self._bar.n)
+        if is_new:
+            self._bar.refresh()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -56,6 +58,7 @@ def _bar(waited: float) -> Any:
         except ImportError:
             return False
     form = "{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining} {postfix}"
-    bar = tqdm(total=100, desc="lab", bar_format=form, leave=False)
+    # A file that the bar is written to shows each of its states, so there are two a second at most.
+    bar = tqdm(total=100, desc="lab", bar_format=form, leave=False, mininterval=0.5, miniters=0)
     bar.start_t -= waited
     return bar
