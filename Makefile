@@ -77,8 +77,13 @@ readme: build ## run the code of the README and of the guides as it stands
 
 notebooks: build/python ## run the notebooks of the lab, and keep them with their figures in build/notebooks
 	DOORKEEP_NOTEBOOKS=build/notebooks $(VENV)/python -m pytest tests/notebooks
+	@touch build/notebooks/executed
 
-docs: build ## build the site with the API of both packages into build/site; a broken link fails
+build/notebooks/executed: build/python $(wildcard notebooks/*.ipynb bindings-python/python/doorkeep/lab/*.py)
+	DOORKEEP_NOTEBOOKS=build/notebooks $(VENV)/python -m pytest tests/notebooks -k a_notebook_runs
+	@touch $@
+
+docs: build build/notebooks/executed ## build the site with the API of both packages into build/site; a broken link fails
 	rm -rf build/docs-src
 	npx typedoc --logLevel Warn --options site/typedoc.mjs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict
