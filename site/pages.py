@@ -43,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
             continue
         text, figures = notebooks.page(EXECUTED / Path(source).name)
-        files.append(File.generated(config, page, content=text))
+        kept = f"[The notebook]({config.repo_url}/blob/main/{source}), to run it and to change it."
+        files.append(File.generated(config, page, content=f"{text}\n{kept}\n"))
         for name, figure in figures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=figure))
     for path in sorted(NODE.rglob("*.md")):
