@@ -39,7 +39,7 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"throttles": {"otp": ["otp_ip"]}}, "throttles must be among the rules of DOORKEEP, rule=`otp_ip`"),
         ({"round_up": "1.5s"}, "round"),
         ({"trusted_proxies": ["10.0.0.0/99"]}, "10.0.0.0/99"),
-        ({"on_error": "shut"}, "on_error"),
+        ({"on_error": "shut"}, "on error must be"),
         ({"login": 5}, "login must be names, login=`5`"),
         ({"login": [5]}, "login must be names, login=`[5]`"),
         ({"count_on": 5}, "count_on must be exception classes, class=`5`"),
