@@ -35,9 +35,15 @@ def of(address: str) -> dict[str, str]:
 
 def at_once(url: str, bodies: list[Any], **options: Any) -> list[httpx.Response]:
     async def send() -> list[httpx.Response]:
-        limits = httpx.Limits(max_connections=100)
-        async with httpx.AsyncClient(limits=limits, timeout=60) as client:
-            return await asyncio.gather(*(client.post(url, json=body, **options) for body in bodies))
+        # httpx looks at all that wait for a connection whenever one is free, so they wait here.
+        gate = asyncio.Semaphore(100)
+        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=100), timeout=60) as client:
+
+            async def one(body: Any) -> httpx.Response:
+                async with gate:
+                    return await client.post(url, json=body, **options)
+
+            return await asyncio.gather(*(one(body) for body in bodies))
 
     return asyncio.run(send())
 

@@ -68,11 +68,15 @@ def at_once(calls: list[tuple[str, dict[str, Any]]]) -> list[httpx.Response]:
     """Send all requests in parallel: a list of URLs and the options of each."""
 
     async def send() -> list[httpx.Response]:
-        limits = httpx.Limits(max_connections=100)
-        async with httpx.AsyncClient(limits=limits, timeout=60) as http:
-            return await asyncio.gather(
-                *(http.request(**{"method": "POST", "url": url, **rest}) for url, rest in calls)
-            )
+        # httpx looks at all that wait for a connection whenever one is free, so they wait here.
+        gate = asyncio.Semaphore(100)
+        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=100), timeout=60) as http:
+
+            async def one(url: str, rest: dict[str, Any]) -> httpx.Response:
+                async with gate:
+                    return await http.request(**{"method": "POST", "url": url, **rest})
+
+            return await asyncio.gather(*(one(url, rest) for url, rest in calls))
 
     return asyncio.run(send())
 
