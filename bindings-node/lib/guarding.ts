@@ -15,7 +15,7 @@ import { ConfigError, InvalidKeyError } from './errors.js'
 import { checkRoundUp, headers } from './http.js'
 import type { Keys } from './key.js'
 import { keysFor, warnOfNoAddress } from './keys-for.js'
-import { type ErrorClass, Limiter } from './limiter.js'
+import { type ErrorClass, errorClasses, Limiter } from './limiter.js'
 import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
 
@@ -101,7 +101,7 @@ const requests = new WeakMap<object, Map<Limiter, Held>>()
 export function counting<Request>(
   options: GuardOptions<Request>,
 ): (request: Request, identity: object) => Promise<Verdict> {
-  const countOn = classes(options.countOn)
+  const countOn = errorClasses(options.countOn)
   return asking(options, (held, names) => {
     for (const name of names) held.guarded.add(name)
     held.countOn.push(...countOn)
@@ -163,13 +163,6 @@ export function attemptOf(identity: object, limiter: Limiter): Attempt | undefin
 /** What was counted for a request. */
 export function heldFor(identity: object): ReadonlyMap<Limiter, Held> {
   return requests.get(identity) ?? new Map<Limiter, Held>()
-}
-
-/** Error classes, one or several. */
-export function classes(countOn: GuardOptions<never>['countOn'] = []): readonly ErrorClass[] {
-  const list = Array.isArray(countOn) ? countOn : [countOn]
-  if (!list.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
-  return list
 }
 
 function asking<Request>(

@@ -201,9 +201,18 @@ const decision = (): Decision => new Decision(ruleNames)
 
 function runOptions(options: RunOptions | undefined): CallOptions & { countOn: readonly ErrorClass[] } {
   const { countOn, ...call } = known(options, RUN)
-  const classes = countOn === undefined || countOn === null ? [] : Array.isArray(countOn) ? countOn : [countOn]
-  if (!classes.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
-  return { ...call, countOn: classes }
+  return { ...call, countOn: errorClasses(countOn ?? undefined) }
+}
+
+/**
+ * Error classes, one or several.
+ *
+ * @internal
+ */
+export function errorClasses(countOn: ErrorClass | readonly ErrorClass[] = []): readonly ErrorClass[] {
+  const list = Array.isArray(countOn) ? countOn : [countOn]
+  if (!list.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
+  return list
 }
 
 /** Of several errors at once one that counts is enough: failing together must not make guesses free. */

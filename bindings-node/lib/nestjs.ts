@@ -32,14 +32,13 @@ import {
   ADDRESSES,
   type AddressOptions,
   attemptOf as attemptIn,
-  classes,
   counting,
   countingAddresses,
   GUARD,
   type GuardOptions,
   type Verdict,
 } from './guarding.js'
-import { Limiter } from './limiter.js'
+import { errorClasses, Limiter } from './limiter.js'
 import { known } from './options.js'
 
 export { clientAddress } from './guarding.js'
@@ -125,7 +124,7 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
 export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
   const { limiter: own, ...rest } = known(options, GUARD)
   // When the route is declared, and not when the application has made its limiter.
-  classes(rest.countOn)
+  errorClasses(rest.countOn)
   if (typeof rest.keys !== 'function') throw new ConfigError('keys must be a function')
 
   class Guarding implements CanActivate, NestInterceptor {

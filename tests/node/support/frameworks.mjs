@@ -7,7 +7,7 @@ import express4 from 'express4'
 import express5 from 'express5'
 import fastify from 'fastify'
 import fastify5_0 from 'fastify5_0'
-import { nest } from './nest.mjs'
+import { client, nest } from './nest.mjs'
 
 const LOOPBACK = { port: 0, host: '127.0.0.1' }
 
@@ -76,16 +76,4 @@ async function onFastify(fastify, test, parts) {
   const origin = await app.listen(listen)
   test.after(() => app.close())
   return { seen, ...client(origin) }
-}
-
-function client(origin) {
-  const post = async (path, body, headers = {}) => {
-    const response = await fetch(origin + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    })
-    return { status: response.status, headers: response.headers, text: await response.text() }
-  }
-  return { origin, post }
 }
