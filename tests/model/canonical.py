@@ -11,6 +11,16 @@ MAX_BYTES = 1024
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 IGNORED_IN_DOMAINS = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))
 NOT_IN_DOMAINS = set(' "#%/:<>?@[\\]^`{|}\x7f') | set(map(chr, range(0x20)))
+# Formats that show something: signs that stand before digits or enclose them, and the joiners of hieroglyphs.
+SHOWN_FORMATS = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
+# Other_Default_Ignorable_Code_Point and Variation_Selector.
+OTHER_INVISIBLE = (
+    (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x2065, 0x3164, 0xFFA0),
+    range(0x180B, 0x180E),
+    range(0xFE00, 0xFE10),
+    range(0xFFF0, 0xFFF9),
+    range(0xE0000, 0xE1000),
+)
 GMAIL = ("gmail.com", "googlemail.com")
 
 
@@ -41,10 +51,19 @@ def plain(what, text):
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     if any(unicodedata.category(char) == "Cs" for char in bounded(what, text)):
         raise InvalidKeyError(f"{what} must have no lone surrogate")
-    text = folded(text.strip(WHITE_SPACE)).strip(WHITE_SPACE)
+    text = folded(text.strip(WHITE_SPACE))
+    text = folded("".join(char for char in text if not is_invisible(char))).strip(WHITE_SPACE)
     if any(unicodedata.category(char) == "Cc" for char in text):
         raise InvalidKeyError(f"{what} must have no control character")
     return text
+
+
+def is_invisible(char):
+    """Default_Ignorable_Code_Point as Unicode derives it from other properties, and the interlinear annotations."""
+    code = ord(char)
+    if unicodedata.category(char) == "Cf":
+        return code not in SHOWN_FORMATS
+    return any(code in codes for codes in OTHER_INVISIBLE)
 
 
 def bounded(what, text):

@@ -1,7 +1,7 @@
 //! One spelling for each account: emails and user names before they become keys.
 //!
-//! Pure. Invariants: applying a function to its own answer changes nothing; what folds together is case and width, never
-//! two letters that a reader tells apart (ß and ss, dotted and dotless i). Specified by `tests/vectors/email.json` and
+//! Pure. Invariants: applying a function to its own answer changes nothing; what folds together is case, width and
+//! characters that nobody sees, never two letters that a reader tells apart (ß and ss, dotted and dotless i). Specified by `tests/vectors/email.json` and
 //! `tests/vectors/username.json`.
 
 use idna::AsciiDenyList;
@@ -23,7 +23,8 @@ pub struct EmailOptions {
     pub drop_gmail_dots: bool,
 }
 
-/// The canonical spelling of an email: NFKC and lower case, without white space around it, the domain as in DNS.
+/// The canonical spelling of an email: NFKC and lower case, without white space around it and without invisible
+/// characters, the domain as in DNS.
 ///
 /// Lower case is taken one character at a time. The domain is in ASCII by UTS 46 (IDNA), without a dot at its end.
 ///
@@ -53,7 +54,8 @@ pub fn canonical_email(text: &str, options: EmailOptions) -> Result<String, Erro
     bounded("an email", format!("{local}@{domain}"))
 }
 
-/// The canonical spelling of a user name: NFKC and lower case, without white space around it.
+/// The canonical spelling of a user name: NFKC and lower case, without white space around it and without invisible
+/// characters.
 ///
 /// # Errors
 /// It is empty, a control character is in it, or it is longer than 1,024 bytes as given or as made
@@ -71,9 +73,9 @@ pub fn canonical_username(text: &str) -> Result<String, Error> {
     bounded("a username", text)
 }
 
-/// The text folded and trimmed, without control characters.
+/// The text folded and trimmed, without invisible and control characters.
 fn plain(what: &str, text: &str) -> Result<String, Error> {
-    let text = folded(bounded(what, text)?.trim());
+    let text = visible(folded(bounded(what, text)?.trim()));
     // Folding may put a space in front: that is what NFKC makes of an accent that stands alone.
     let text = text.trim();
     if text.contains(char::is_control) {
@@ -92,6 +94,26 @@ pub(crate) fn bounded<T: AsRef<[u8]>>(what: &str, text: T) -> Result<T, Error> {
 /// One character at a time: case folding of whole texts would take ß for ss.
 fn folded(text: &str) -> String {
     text.nfkc().flat_map(char::to_lowercase).nfkc().collect()
+}
+
+/// Without the characters that show nothing. A database may compare names without them, as PostgreSQL does with the ICU
+/// collations, and each of them would make another key of one account.
+fn visible(text: String) -> String {
+    if !text.contains(is_invisible) {
+        return text;
+    }
+    // What an invisible character kept apart may compose now.
+    folded(&text.replace(is_invisible, ""))
+}
+
+/// Default_Ignorable_Code_Point of the Unicode Character Database, and the interlinear annotations, which collation
+/// ignores as well.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn mailbox(local: &str, domain: &str, options: EmailOptions) -> String {
