@@ -95,7 +95,7 @@ impl ClientIp {
     /// The networks that are trusted, as canonical text.
     #[getter]
     fn trusted_proxies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.inner.trusted_proxies())
+        PyTuple::new(py, self.inner.trusted_proxies().collect::<Vec<_>>())
     }
 
     /// The name of the header, in lower case.

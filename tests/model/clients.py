@@ -19,14 +19,15 @@ ELEMENT = re.compile(rf"{PAIR}[ \t]*(?:;[ \t]*{PAIR}[ \t]*)*(?:;[ \t]*)?", re.DO
 
 class ClientIp:
     def __init__(self, trusted_proxies, header):
-        self.proxies = [proxy(text) for text in trusted_proxies]
+        self.trusts_unix = "unix" in trusted_proxies
+        self.proxies = [proxy(text) for text in trusted_proxies if text != "unix"]
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", header):
             raise ConfigError(f"header must match [A-Za-z0-9_-]{{1,64}}, header=`{header[:64]}`")
         self.header = header.lower()
 
     def resolve(self, peer, lines):
-        client = address(peer or "")
         hops = self.hops(lines)
+        client = next(hops, None) if self.trusts_unix and not peer else address(peer or "")
         while client is not None and any(client in network for network in self.proxies):
             before = next(hops, None)
             if before is None:
@@ -105,7 +106,7 @@ def address(text):
 
 def proxy(text):
     shown = text[:64]
-    junk = ConfigError(f"trusted proxy must be an address or a network such as 10.0.0.0/8, proxy=`{shown}`")
+    junk = ConfigError(f"trusted proxy must be an address or a network such as 10.0.0.0/8, or unix, proxy=`{shown}`")
     if "%" in text or not re.fullmatch(r"[^/]+(/[0-9]+)?", text):
         raise junk
     try:

@@ -16,6 +16,10 @@ use crate::identity::hops::{self, Hops, Syntax};
 pub(crate) const DEFAULT_HEADER: &str = "x-forwarded-for";
 /// Headers that only a proxy has reason to send.
 const FORWARDING_HEADERS: [&str; 5] = [DEFAULT_HEADER, "forwarded", "x-real-ip", "cf-connecting-ip", "true-client-ip"];
+/// The name of a trusted proxy without an address: whoever connects over a Unix socket.
+const UNIX: &str = "unix";
+const UNHEEDED_UNIX: &str = "a forwarding header came over a Unix socket, but no proxy is trusted: no client behind that \
+                             socket has an address; add `unix` to the trusted proxies of ClientIp";
 const UNHEEDED: &str = "a forwarding header came from a private address, but no proxy is trusted: all clients behind \
                         that address count as one; name your proxies in the trusted proxies of ClientIp";
 
@@ -37,6 +41,7 @@ const UNHEEDED: &str = "a forwarding header came from a private address, but no 
 #[derive(Debug)]
 pub struct ClientIp {
     proxies: Vec<IpNet>,
+    trusts_unix: bool,
     header: String,
     syntax: Syntax,
     has_warned: AtomicBool,
@@ -46,7 +51,8 @@ impl ClientIp {
     /// How much of the end of a line is looked at; a host with long lines needs to hand over no more.
     pub const REACH: usize = hops::MAX_BYTES + 1;
 
-    /// Trusts these addresses and networks to write this header.
+    /// Trusts these addresses and networks to write this header. The proxy `unix` is a peer without an address, as a
+    /// connection over a Unix socket has: a host that loses the addresses of its TCP peers must not pass them as missing.
     ///
     /// `x-forwarded-for` is a list of addresses, `forwarded` is that of RFC 7239, and any other header holds one address:
     /// with several, or when it came several times, it says nothing.
@@ -54,7 +60,9 @@ impl ClientIp {
     /// # Errors
     /// A proxy is no address and no network, a network has bits set beyond its prefix, or the header is no name.
     pub fn new(trusted_proxies: &[&str], header: &str) -> Result<Self, Error> {
-        let proxies = trusted_proxies.iter().map(|text| proxy(text)).collect::<Result<_, _>>()?;
+        let networks = trusted_proxies.iter().filter(|&&text| text != UNIX);
+        let proxies = networks.map(|text| proxy(text)).collect::<Result<_, _>>()?;
+        let trusts_unix = trusted_proxies.contains(&UNIX);
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if !(1..=64).contains(&header.len()) || !header.bytes().all(is_name) {
             return Err(Error::config(format!("header must match [A-Za-z0-9_-]{{1,64}}, header=`{}`", shown(header))));
@@ -65,7 +73,7 @@ impl ClientIp {
             "forwarded" => Syntax::Forwarded,
             _ => Syntax::Single,
         };
-        Ok(Self { proxies, header, syntax, has_warned: AtomicBool::new(false) })
+        Ok(Self { proxies, trusts_unix, header, syntax, has_warned: AtomicBool::new(false) })
     }
 
     /// The name of the header in lower case.
@@ -74,25 +82,29 @@ impl ClientIp {
         &self.header
     }
 
-    /// The trusted networks, each in canonical text.
-    pub fn trusted_proxies(&self) -> impl ExactSizeIterator<Item = String> {
-        self.proxies.iter().map(ToString::to_string)
+    /// The trusted networks, each in canonical text, and `unix` last.
+    pub fn trusted_proxies(&self) -> impl Iterator<Item = String> {
+        let unix = self.trusts_unix.then(|| UNIX.to_owned());
+        self.proxies.iter().map(ToString::to_string).chain(unix)
     }
 
     /// The headers whose lines the other methods take, in lower case: the one that proxies write, and without proxies
     /// those that give away that one is there.
     #[must_use]
     pub fn header_names(&self) -> Vec<&str> {
-        let others = FORWARDING_HEADERS.iter().copied().filter(|&name| name != self.header && self.proxies.is_empty());
+        let others = FORWARDING_HEADERS.iter().copied().filter(|&name| name != self.header && self.trusts_nobody());
         std::iter::once(self.header()).chain(others).collect()
     }
 
-    /// The address of the client; none when the peer is no address, as on a Unix socket. Lines are in the order in which
+    /// The address of the client; none when the peer is not an address and not trusted as `unix`. Lines are in the order in which
     /// they came. An IPv4 address mapped into IPv6 is that IPv4 address, and zones are dropped.
     #[must_use]
     pub fn resolve<L: AsRef<[u8]>>(&self, peer: &str, lines: &[L]) -> Option<IpAddr> {
-        let mut client = hops::address(peer.as_bytes())?;
         let mut hops = Hops::new(self.syntax, lines);
+        let mut client = match hops::address(peer.as_bytes()) {
+            None if self.trusts_unix && peer.is_empty() => hops.next()?,
+            address => address?,
+        };
         while self.trusts(client) {
             let Some(before) = hops.next() else { break };
             client = before;
@@ -100,13 +112,25 @@ impl ClientIp {
         Some(client)
     }
 
-    /// A warning, once, that a forwarding header came from a private address although no proxy is trusted: then all
-    /// clients of a proxy share its address.
+    /// A warning, once, that a forwarding header came from a private address or a peer without one although no proxy is
+    /// trusted: then all clients of a proxy share its address, or have none.
     #[must_use]
     pub fn warning<L: AsRef<[u8]>>(&self, peer: &str, lines: &[L]) -> Option<&'static str> {
-        let is_proxied =
-            self.proxies.is_empty() && !lines.is_empty() && hops::address(peer.as_bytes()).is_some_and(is_private);
-        (is_proxied && !self.has_warned.swap(true, Ordering::Relaxed)).then_some(UNHEEDED)
+        if !self.trusts_nobody() || lines.is_empty() {
+            return None;
+        }
+        let warning = if peer.is_empty() {
+            UNHEEDED_UNIX
+        } else if hops::address(peer.as_bytes()).is_some_and(is_private) {
+            UNHEEDED
+        } else {
+            return None;
+        };
+        (!self.has_warned.swap(true, Ordering::Relaxed)).then_some(warning)
+    }
+
+    fn trusts_nobody(&self) -> bool {
+        self.proxies.is_empty() && !self.trusts_unix
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -117,7 +141,9 @@ impl ClientIp {
 fn proxy(text: &str) -> Result<IpNet, Error> {
     let network = network(text).ok_or_else(|| {
         let text = shown(text);
-        Error::config(format!("trusted proxy must be an address or a network such as 10.0.0.0/8, proxy=`{text}`"))
+        Error::config(format!(
+            "trusted proxy must be an address or a network such as 10.0.0.0/8, or unix, proxy=`{text}`"
+        ))
     })?;
     if network != network.trunc() {
         let text = shown(text);
