@@ -59,8 +59,8 @@ async function peers() {
     const texts = drawn(text, count, CALLS)
     const keys = drawn((name) => wide.key(name), count, CALLS)
     const [ours, hashed, flexibles, expresses] = await turns([
-      each((key) => limiter.allowSync(key).allowed, keys),
-      each((name) => limiter.allowSync(wide.key(name)).allowed, texts),
+      each((key) => limiter.allowSync(key), keys),
+      each((name) => limiter.allowSync(wide.key(name)), texts),
       eachAwaited((name) => flexible.consume(name), texts),
       eachAwaited((name) => express.increment(name), texts),
     ])
@@ -82,8 +82,8 @@ async function refusals() {
   const [spent, free] = [new Limiter({ capacity: 200_000 }), new Limiter({ capacity: 200_000 })]
   await compare(
     'Limiter',
-    [(one) => spent.allowSync(one).allowed, key(tight)],
-    [(one) => free.allowSync(one).allowed, key(wide)],
+    [(one) => spent.allowSync(one), key(tight)],
+    [(one) => free.allowSync(one), key(wide)],
   )
 
   const [locked, open] = [1, 1024].map(

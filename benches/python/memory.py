@@ -52,9 +52,9 @@ def crossing() -> None:
 
     keys = [wide_rule().key(HOT)] * CALLS
     limiter = Limiter()
-    floor, admitted = turns(lambda: each(noop.allow, keys), lambda: each(limiter.allow, keys))
+    floor, admitted = turns(lambda: each(noop.allow, keys), lambda: each(limiter.decide, keys))
     beside = f"{median_ns(admitted)}, no-op {median_ns(floor)}"
-    tell("P1", "Limiter.allow, one rate, vs no-op to an object", 4, ratio(admitted, floor), detail=beside)
+    tell("P1", "Limiter.decide, one rate, vs no-op to an object", 4, ratio(admitted, floor), detail=beside)
 
 
 def peers() -> None:

@@ -23,7 +23,7 @@ const subjects = {
     const made = Object.entries(rules).map(([name, rates]) => new Rule(name, rates))
     const keys = Array.from({ length: count }, (_, i) => made.map((rule, at) => rule.key(`${(i * (at + 1)) % count}`)))
     return async (turn) => {
-      const { reason } = await limiter.allow(keys[turn % count])
+      const { reason } = await limiter.decide(keys[turn % count])
       if (reason === 'unavailable') throw new Error('the store did not answer')
     }
   },

@@ -30,7 +30,7 @@ def doorkeep(url: str, shape: str) -> Call:
     keys = [tuple(rule.key(f"{(i * (place + 1)) % number}") for place, rule in enumerate(rules)) for i in range(number)]
 
     async def call(turn: int) -> bool:
-        decision = await limiter.allow(*keys[turn % number])
+        decision = await limiter.decide(*keys[turn % number])
         if decision.reason == "unavailable":
             raise RuntimeError("the store did not answer")
         return decision.allowed

@@ -19,7 +19,7 @@ import type { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import type { RedisStore } from './store.js'
 
-/** How a success is settled. Rules as objects or by name; one that the attempt does not hold is a {@link ConfigError}. */
+/** How a success is settled. Rules as objects or by name; one that no key of the attempt is under is passed over. */
 export interface SuccessOptions extends AtOptions {
   /** Forget everything counted under these keys. */
   readonly forgive?: readonly (KeyRule | string)[] | undefined
@@ -35,8 +35,9 @@ export interface SuccessOptions extends AtOptions {
 const SUCCESS: ReadonlySet<string> = new Set(['forgive', 'giveBack', 'forgiveAddress', 'now'])
 
 /**
- * One attempt that was counted under all of its keys, or denied. Settled once, by {@link success} or {@link cancel};
- * doing nothing leaves it counted. Settling it again, or settling a denied one, does nothing and answers false.
+ * One attempt that was counted under all of its keys, or denied: test {@link allowed}, since the object itself is always
+ * true. It stays counted unless it is settled, by {@link success}, {@link failure} or {@link cancel}. Settling it again, or
+ * settling a denied one, does nothing and answers false.
  */
 export class Attempt {
   /** The answer of the limiter. */
@@ -73,6 +74,20 @@ export class Attempt {
     return yes()
   }
 
+  /**
+   * Settles it as a wrong guess: it stays counted, whatever is called later. Nothing needs this call, since an attempt
+   * stays counted anyway; it makes sure that no error named in `giveBackOn`, and no later cancel, takes the guess back.
+   * Answers whether this call settled it. It is settled at the call.
+   */
+  async failure(): Promise<boolean> {
+    return this.#failure()
+  }
+
+  /** {@link failure}, at once. */
+  failureSync(): boolean {
+    return this.#failure()
+  }
+
   /** Takes everything back that it counted. Answers as {@link success} does. */
   async cancel(at?: At): Promise<boolean> {
     return answered(native.attemptCancel(this.#handle, moment(at, this.#clock)), yes, this.#store)
@@ -98,6 +113,27 @@ export class Attempt {
     inMemory(this.#store)
     sound(this.#extend(keys, options))
     return new Decision(ruleNames)
+  }
+
+  #failure(): boolean {
+    sound(native.attemptFailure(this.#handle))
+    return yes()
+  }
+
+  /**
+   * Gives back what a failure of the application ended: everything but what was counted on an address alone.
+   *
+   * @internal
+   */
+  async release(at?: At): Promise<boolean> {
+    return answered(native.attemptRelease(this.#handle, moment(at, this.#clock)), yes, this.#store)
+  }
+
+  /** @internal */
+  releaseSync(at?: At): boolean {
+    inMemory(this.#store)
+    sound(native.attemptRelease(this.#handle, moment(at, this.#clock)))
+    return yes()
   }
 
   #success(options: SuccessOptions | undefined): Done {

@@ -15,7 +15,8 @@ import { ConfigError, InvalidKeyError } from './errors.js'
 import { checkRoundUp, headers } from './http.js'
 import type { Keys } from './key.js'
 import { keysFor, warnOfNoAddress } from './keys-for.js'
-import { type ErrorClass, errorClasses, Limiter } from './limiter.js'
+import { type ErrorClass, errorClasses } from './leaving.js'
+import { Limiter } from './limiter.js'
 import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
 
@@ -41,8 +42,11 @@ export interface GuardOptions<Request> extends CountOptions {
    * then does not read from the wait how recently others tried an account. Whole seconds, at least 1.
    */
   readonly roundUp?: Duration | undefined
-  /** Errors that are an answer, such as a wrong password, though they have no status below 500: they stay counted. */
-  readonly countOn?: ErrorClass | readonly ErrorClass[] | undefined
+  /**
+   * Classes of errors that report a failure of the application and no guess, such as a database that is down: an attempt
+   * whose handler fails with one is given back, except what was counted on an address alone. By default none.
+   */
+  readonly giveBackOn?: ErrorClass | readonly ErrorClass[] | undefined
 }
 
 /** What a guard by addresses takes, for all routes below it. */
@@ -72,19 +76,15 @@ export interface Verdict extends Answer {
   readonly attempt: Attempt | undefined
 }
 
-/** What one limiter has counted for a request, and what leaves it counted. */
+/** What one limiter has counted for a request, and which errors give it back. */
 export interface Held {
   readonly attempt: Attempt
-  /** The names of the rules that guards have counted. */
-  readonly guarded: Set<string>
-  /** The names of the rules that were counted by addresses in front of all guards. */
-  readonly kept: Set<string>
-  readonly countOn: ErrorClass[]
+  readonly giveBackOn: ErrorClass[]
 }
 
 const COUNT = ['limiter', 'cost', 'rateLimit']
 /** The names of {@link GuardOptions}. */
-export const GUARD: ReadonlySet<string> = new Set([...COUNT, 'keys', 'roundUp', 'countOn'])
+export const GUARD: ReadonlySet<string> = new Set([...COUNT, 'keys', 'roundUp', 'giveBackOn'])
 /** The names of {@link AddressOptions}. */
 export const ADDRESSES: ReadonlySet<string> = new Set([...COUNT, 'rules', 'clientIp'])
 
@@ -95,17 +95,14 @@ const requests = new WeakMap<object, Map<Limiter, Held>>()
  * Makes the function that counts a request. `identity` is the object that all guards of one request have in common, in
  * whatever shape a framework shows the request to each of them. Rejects with any error but that of a key.
  *
- * @throws {@link ConfigError} when there is no limiter or no function for the keys, `roundUp` is none, or `countOn` lists
- * what is no class.
+ * @throws {@link ConfigError} when there is no limiter or no function for the keys, `roundUp` is none, or `giveBackOn`
+ * lists something that is not a class.
  */
 export function counting<Request>(
   options: GuardOptions<Request>,
 ): (request: Request, identity: object) => Promise<Verdict> {
-  const countOn = errorClasses(options.countOn)
-  return asking(options, (held, names) => {
-    for (const name of names) held.guarded.add(name)
-    held.countOn.push(...countOn)
-  })
+  const giveBackOn = errorClasses(options.giveBackOn)
+  return asking(options, (held) => held.giveBackOn.push(...giveBackOn))
 }
 
 /**
@@ -122,9 +119,7 @@ export function countingAddresses({
   if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
   if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
   const keys = (address: string) => keysFor(list, { address })
-  const count = asking({ ...rest, keys }, (held, names) => {
-    for (const name of names) held.kept.add(name)
-  })
+  const count = asking({ ...rest, keys })
 
   return async (request, identity) => {
     const address = clientAddress(request, clientIp)
@@ -167,7 +162,7 @@ export function heldFor(identity: object): ReadonlyMap<Limiter, Held> {
 
 function asking<Request>(
   options: GuardOptions<Request>,
-  remember: (held: Held, names: readonly string[]) => void,
+  remember: (held: Held) => void = () => {},
 ): (request: Request, identity: object) => Promise<Verdict> {
   const { limiter, keys, cost, roundUp, rateLimit } = options
   if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
@@ -178,11 +173,7 @@ function asking<Request>(
     try {
       const asked = await keys(request)
       const { held, decision } = await count(identity, limiter, asked, cost)
-      if (decision.allowed)
-        remember(
-          held,
-          [asked].flat().map(({ rule }) => rule),
-        )
+      if (decision.allowed) remember(held)
       const fields = headers(decision, { keys: asked, roundUp, rateLimit })
       return { attempt: held.attempt, ...answer(decision, behindEarlier(identity, fields)) }
     } catch (error) {
@@ -197,7 +188,7 @@ async function count(identity: object, limiter: Limiter, keys: Keys, cost: numbe
   const before = heldFor(identity).get(limiter)
   if (before) return { held: before, decision: await before.attempt.extend(keys, { cost }) }
   const attempt = await limiter.attempt(keys, { cost })
-  const held: Held = { attempt, guarded: new Set(), kept: new Set(), countOn: [] }
+  const held: Held = { attempt, giveBackOn: [] }
   const all = requests.get(identity) ?? new Map<Limiter, Held>()
   requests.set(identity, all.set(limiter, held))
   return { held, decision: attempt.decision }

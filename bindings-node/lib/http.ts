@@ -46,7 +46,7 @@ export function status(decision: Decision): number {
  *
  * @example
  * ```ts
- * const decision = await limiter.allow(keys)
+ * const decision = await limiter.decide(keys)
  * if (!decision.allowed) res.writeHead(http.status(decision), http.headers(decision, { keys })).end()
  * ```
  * @throws {@link ConfigError} when it is no decision, or `roundUp` is not a duration of whole seconds.

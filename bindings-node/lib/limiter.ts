@@ -3,14 +3,14 @@ import { Attempt } from './attempt.js'
 import { answered, inMemory } from './bridge.js'
 import { type LimiterConfig, readConfig } from './config.js'
 import { Decision } from './decision.js'
-import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { home } from './home.js'
 import { type Keys, lay } from './key.js'
+import { type ErrorClass, errorClasses, isNamed } from './leaving.js'
 import { type Done, type Handle, type NativeLimiter, native } from './native.js'
 import { type CallOptions, type Clock, type CommonOptions, callOptions, instant, known, price } from './options.js'
 import type { Rule, StrikeRule } from './rule.js'
-import { ruleNames, yes } from './slots.js'
+import { numbers, Place, ruleNames, yes } from './slots.js'
 import { type Stats, statsFrom } from './stats.js'
 import type { RedisStore } from './store.js'
 
@@ -20,14 +20,13 @@ export interface LimiterOptions extends CommonOptions {
   readonly capacity?: number | undefined
 }
 
-/** A class of errors. */
-// biome-ignore lint/suspicious/noExplicitAny: any constructor will do, whatever it takes
-export type ErrorClass = abstract new (...args: any[]) => unknown
-
 /** What a run can be given. */
 export interface RunOptions extends CallOptions {
-  /** Errors that are an answer, such as a wrong password: the attempt that throws one stays counted. */
-  readonly countOn?: readonly ErrorClass[] | undefined
+  /**
+   * Classes of errors that report a failure of the application and no guess, such as a database that is down: an attempt
+   * that throws one is given back, except what was counted on an address alone. By default none.
+   */
+  readonly giveBackOn?: ErrorClass | readonly ErrorClass[] | undefined
 }
 
 /** What a run answers. */
@@ -38,7 +37,7 @@ export interface Ran<T> {
 }
 
 const OPTIONS: ReadonlySet<string> = new Set(['store', 'onError', 'capacity', 'clock'])
-const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'countOn'])
+const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'giveBackOn'])
 
 /**
  * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: one
@@ -88,22 +87,28 @@ export class Limiter {
   }
 
   /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
-  async allow(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return answered(this.#ask(this.#native.allow, keys, options), decision, this.#store)
+  async decide(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return answered(this.#ask(this.#native.decide, keys, options), decision, this.#store)
   }
 
-  /** {@link allow}, at once. */
-  allowSync(keys: Keys, options?: CallOptions): Decision {
-    inMemory(this.#store)
-    const { cost, now } = callOptions(options)
-    const at = instant(now, this.#clock)
-    lay(keys)
-    const failed = this.#native.allow(price(cost), at)
-    if (failed !== undefined) raise(failed)
+  /** {@link decide}, at once. */
+  decideSync(keys: Keys, options?: CallOptions): Decision {
+    this.#decideNow(keys, options)
     return new Decision(ruleNames)
   }
 
-  /** What {@link allow} would answer; counts nothing. */
+  /** Counts like {@link decide} and answers only whether the call is allowed. */
+  async allow(keys: Keys, options?: CallOptions): Promise<boolean> {
+    return answered(this.#ask(this.#native.decide, keys, options), isAllowed, this.#store)
+  }
+
+  /** {@link allow}, at once. */
+  allowSync(keys: Keys, options?: CallOptions): boolean {
+    this.#decideNow(keys, options)
+    return isAllowed()
+  }
+
+  /** What {@link decide} would answer; counts nothing. */
   async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
     return answered(this.#ask(this.#native.peek, keys, options), decision, this.#store)
   }
@@ -127,31 +132,30 @@ export class Limiter {
   }
 
   /**
-   * Runs `fn` inside an attempt. Denied: `fn` is not called. An error that `fn` throws cancels the attempt and is thrown
-   * on, unless `countOn` names its class or it is an AbortError: who hangs up has still guessed. An attempt that `fn`
-   * does not settle stays counted.
+   * Runs `fn` inside an attempt. Denied: `fn` is not called. An error that `fn` throws is thrown on and leaves the attempt
+   * counted, unless `giveBackOn` names its class. An attempt that `fn` does not settle stays counted, too.
    */
   async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
-    const { countOn, ...call } = runOptions(options)
+    const { giveBackOn, ...call } = runOptions(options)
     const attempt = await this.attempt(keys, call)
     if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
     try {
       return { decision: attempt.decision, value: await fn(attempt) }
     } catch (error) {
-      if (!counts(error, countOn)) await attempt.cancel(call.now)
+      if (isNamed(error, giveBackOn)) await attempt.release(call.now)
       throw error
     }
   }
 
-  /** {@link run} for a function that is done when it returns. An error that it reports later does not cancel. */
+  /** {@link run} for a function that is done when it returns. An error that it reports later gives nothing back. */
   runSync<T>(keys: Keys, fn: (attempt: Attempt) => T, options?: RunOptions): Ran<T> {
-    const { countOn, ...call } = runOptions(options)
+    const { giveBackOn, ...call } = runOptions(options)
     const attempt = this.attemptSync(keys, call)
     if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
     try {
       return { decision: attempt.decision, value: fn(attempt) }
     } catch (error) {
-      if (!counts(error, countOn)) attempt.cancelSync(call.now)
+      if (isNamed(error, giveBackOn)) attempt.releaseSync(call.now)
       throw error
     }
   }
@@ -180,6 +184,15 @@ export class Limiter {
     return statsFrom(sound(this.#native.stats()))
   }
 
+  #decideNow(keys: Keys, options: CallOptions | undefined): void {
+    inMemory(this.#store)
+    const { cost, now } = callOptions(options)
+    const at = instant(now, this.#clock)
+    lay(keys)
+    const failed = this.#native.decide(price(cost), at)
+    if (failed !== undefined) raise(failed)
+  }
+
   /** Lays the call into the slots and asks. The native functions belong to no object. */
   #ask<T extends Done | Handle>(
     native: (cost: unknown, now: unknown) => T,
@@ -198,25 +211,9 @@ export class Limiter {
 }
 
 const decision = (): Decision => new Decision(ruleNames)
+const isAllowed = (): boolean => numbers[Place.Outcome] !== 0
 
-function runOptions(options: RunOptions | undefined): CallOptions & { countOn: readonly ErrorClass[] } {
-  const { countOn, ...call } = known(options, RUN)
-  return { ...call, countOn: errorClasses(countOn ?? undefined) }
-}
-
-/**
- * Error classes, one or several.
- *
- * @internal
- */
-export function errorClasses(countOn: ErrorClass | readonly ErrorClass[] = []): readonly ErrorClass[] {
-  const list = Array.isArray(countOn) ? countOn : [countOn]
-  if (!list.every((one) => typeof one === 'function')) throw new ConfigError('countOn must list error classes')
-  return list
-}
-
-/** Of several errors at once one that counts is enough: failing together must not make guesses free. */
-function counts(error: unknown, countOn: readonly ErrorClass[]): boolean {
-  if (error instanceof AggregateError && error.errors.some((one) => counts(one, countOn))) return true
-  return (error instanceof Error && error.name === 'AbortError') || countOn.some((one) => error instanceof one)
+function runOptions(options: RunOptions | undefined): CallOptions & { giveBackOn: readonly ErrorClass[] } {
+  const { giveBackOn, ...call } = known(options, RUN)
+  return { ...call, giveBackOn: errorClasses(giveBackOn) }
 }

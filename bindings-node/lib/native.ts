@@ -41,7 +41,7 @@ export interface NativeAttemptLimiter {
 
 /** The keys of its calls lie in the slots. */
 export interface NativeLimiter {
-  allow(cost: Given, now: Given): Done
+  decide(cost: Given, now: Given): Done
   peek(cost: Given, now: Given): Done
   attempt(cost: Given, now: Given): Handle | Failed
   reset(): Done
@@ -171,7 +171,9 @@ interface Native {
     forgiveAddress: readonly Given[],
     now: Given,
   ): Done
+  attemptFailure(attempt: Handle): Done
   attemptCancel(attempt: Handle, now: Given): Done
+  attemptRelease(attempt: Handle, now: Given): Done
   attemptExtend(cost: Given, now: Given, attempt: Handle): Done
   /** Name and columns of each table by turns. */
   labSimulate(scenario: string): readonly (string | NativeColumns)[] | Failed

@@ -38,7 +38,8 @@ import {
   type GuardOptions,
   type Verdict,
 } from './guarding.js'
-import { errorClasses, Limiter } from './limiter.js'
+import { errorClasses } from './leaving.js'
+import { Limiter } from './limiter.js'
 import { known } from './options.js'
 
 export { clientAddress } from './guarding.js'
@@ -124,7 +125,7 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
 export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
   const { limiter: own, ...rest } = known(options, GUARD)
   // When the route is declared, and not when the application has made its limiter.
-  errorClasses(rest.countOn)
+  errorClasses(rest.giveBackOn)
   if (typeof rest.keys !== 'function') throw new ConfigError('keys must be a function')
 
   class Guarding implements CanActivate, NestInterceptor {

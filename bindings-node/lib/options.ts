@@ -51,14 +51,26 @@ const NONE: object = Object.freeze(Object.create(null))
 const AT: ReadonlySet<string> = new Set(['now'])
 const CALL: ReadonlySet<string> = new Set(['cost', 'now'])
 
-/** The options, none of a name that is not `known`. */
+/** The options, none of a name that is not in `names`. What is left out is undefined, whatever all objects inherit. */
 export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
   if (options === undefined || options === null) return NONE as T
-  // By its tag, since an object of another realm has another prototype. A Date or a Map is no object of options.
-  const isPlain = Object.prototype.toString.call(options) === '[object Object]'
-  if (!isPlain) throw new ConfigError('options must be an object')
-  for (const name in options) if (!names.has(name)) raise(native.unknownOption(name))
-  return options
+  if (!isPlain(options)) throw new ConfigError('options must be a plain object')
+  for (const name of Object.keys(options)) if (!names.has(name)) raise(native.unknownOption(name))
+  const own: Record<string, unknown> = {}
+  for (const name of names) own[name] = ownValue(options, name)
+  return own as T
+}
+
+// `new Limiter(store)` instead of `new Limiter({ store })` must not count in memory. An object of another realm has
+// another prototype than ours, with nothing behind it either.
+function isPlain(options: object): boolean {
+  if (Object.prototype.toString.call(options) !== '[object Object]') return false
+  const prototype = Object.getPrototypeOf(options)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+function ownValue(options: object, name: string): unknown {
+  return Object.hasOwn(options, name) ? options[name as keyof typeof options] : undefined
 }
 
 /**

@@ -28,6 +28,18 @@ pub(crate) fn cancel(call: &Call<'_, ()>) -> Answer {
     call.answer(attempt.cancel(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
+/// `(attempt)`: whether it was settled, into the slots. No store is asked.
+pub(crate) fn failure(call: &Call<'_, ()>) -> Answer {
+    let attempt: &Attempt = call.behind(0)?;
+    put_flag(call.realm, attempt.failure())
+}
+
+/// `(attempt, now)`: whether it was settled, into the slots.
+pub(crate) fn release(call: &Call<'_, ()>) -> Answer {
+    let attempt: &Attempt = call.behind(0)?;
+    call.answer(attempt.release(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
+}
+
 /// `(cost, now, attempt)`, the keys in the slots: the decision, into the slots.
 pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
     let (cost, now) = (call.cost(0)?, call.now(1)?);

@@ -21,7 +21,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     Methods::new(call.env, call.realm)?.with(
         &Rc::new(limiter),
         [
-            (c"allow", allow as Body<Limiter>),
+            (c"decide", decide as Body<Limiter>),
             (c"peek", peek),
             (c"attempt", attempt),
             (c"reset", reset),
@@ -32,12 +32,12 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(cost, now)`, the keys in the slots: the decision, into the slots.
-fn allow(call: &Own<'_>) -> Answer {
-    decide(call, Limiter::allow)
+fn decide(call: &Own<'_>) -> Answer {
+    ask(call, Limiter::decide)
 }
 
 fn peek(call: &Own<'_>) -> Answer {
-    decide(call, Limiter::peek)
+    ask(call, Limiter::peek)
 }
 
 /// The same arguments -> an attempt; its decision lies in the slots.
@@ -71,12 +71,12 @@ fn counters(call: &Own<'_>) -> Answer {
 }
 
 #[inline]
-fn decide(
+fn ask(
     call: &Own<'_>,
-    ask: impl FnOnce(&Limiter, &[Key], u32, Option<Timestamp>) -> either::Answer<Result<Decision, Error>>,
+    method: impl FnOnce(&Limiter, &[Key], u32, Option<Timestamp>) -> either::Answer<Result<Decision, Error>>,
 ) -> Answer {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
-    key::read(call.realm, |keys| match ask(call.state, keys, cost, now) {
+    key::read(call.realm, |keys| match method(call.state, keys, cost, now) {
         either::Answer::Now(decision) => write(call.realm, &decision?, keys),
         either::Answer::Later(decision) => call.send(decision, write_later),
     })

@@ -1,11 +1,12 @@
 //! An attempt that was counted and waits to be settled.
 //!
-//! Invariant: an exception gives the attempt back only when it may have nothing to do with a guess; whatever stops the
-//! program or the task (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit) leaves it counted.
+//! Invariant: an exception that leaves a block settles nothing, unless its class is named in `give_back_on`. Errors of
+//! doorkeep and whatever stops the program or the task (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+//! never give an attempt back.
 
 use doorkeep::redis::RedisStore;
 use doorkeep::{Decision as Decided, Error, Settlement, either, input};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -21,16 +22,17 @@ use crate::rule::read_names;
 
 /// One attempt over several keys, counted when it was made and settled at most once.
 ///
-/// Settled with `success` or `cancel`; left alone, it stays counted. Settling it again, or settling a denied one, does
-/// nothing. Safe from any thread.
+/// It stays counted unless it is settled by `success`, `failure` or `cancel`. Settling it again, or settling a denied
+/// one, does nothing. Its truth is `allowed`. Safe from any thread.
 ///
 /// As a block it raises `AttemptDenied` on entry when denied (`LimiterUnavailable` when the limiter is closed over a
-/// failed store). An `Exception` that escapes the block and is not named in `count_on` gives everything back.
+/// failed store). An exception that leaves the block leaves the attempt counted, unless `give_back_on` names its class:
+/// then everything is given back but what was counted on an address alone.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Attempt {
     inner: either::Attempt,
     clock: Clock,
-    count_on: CountOn,
+    give_back_on: GiveBackOn,
     store: Option<RedisStore>,
 }
 
@@ -48,7 +50,13 @@ impl Attempt {
         self.inner.decision().into()
     }
 
+    fn __bool__(&self) -> bool {
+        self.allowed()
+    }
+
     /// Settle the attempt as a right guess.
+    ///
+    /// A rule that no key of the attempt is under is passed over.
     ///
     /// Parameters
     /// ----------
@@ -70,8 +78,7 @@ impl Attempt {
     /// Raises
     /// ------
     /// ConfigError
-    ///     The attempt does not hold such a rule, a rule stands in two lists, or a rule keyed by an address stands in
-    ///     `forgive`. The attempt is not settled.
+    ///     A rule is in two lists, or a rule in `forgive` is keyed by an address. The attempt is not settled.
     #[pyo3(
         signature = (*, forgive=None, give_back=None, forgive_address=None, now=None),
         text_signature = "($self, *, forgive=(), give_back=(), forgive_address=(), now=None)"
@@ -85,6 +92,19 @@ impl Attempt {
         now: Given<'_, '_>,
     ) -> Answer<bool> {
         self.ask_success(py, forgive, give_back, forgive_address, now)?.wait(py)
+    }
+
+    /// Settle the attempt as a wrong guess: it stays counted, whatever is called later.
+    ///
+    /// Nothing needs this call, since an attempt stays counted anyway. It makes sure that no exception named in
+    /// `give_back_on`, and no later `cancel`, takes the guess back.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     Whether this call settled it.
+    pub(crate) fn failure(&self) -> bool {
+        self.inner.failure()
     }
 
     /// Take the attempt back altogether, as one that should never have counted.
@@ -108,7 +128,7 @@ impl Attempt {
     /// Raises
     /// ------
     /// ConfigError
-    ///     As in `Limiter.allow`.
+    ///     As in `Limiter.decide`.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn extend(
         &self,
@@ -121,7 +141,7 @@ impl Attempt {
         self.ask_extend(py, first, rest, cost, now)?.wait(py)
     }
 
-    /// Say whether the attempt holds `key`.
+    /// Return whether the attempt holds `key`.
     pub(crate) fn holds(&self, key: &Bound<'_, Key>) -> bool {
         self.inner.holds(&key.get().inner)
     }
@@ -141,20 +161,37 @@ impl Attempt {
         self.ask_exit(py, error)?.wait(py)
     }
 
+    /// Leave a handler by `error`, for adapters: give back what `give_back_on` says. Return whether it was given back.
+    #[pyo3(signature = (error, give_back_on, now=None))]
+    pub(crate) fn _leave(
+        &self,
+        py: Python<'_>,
+        error: &Bound<'_, PyAny>,
+        give_back_on: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<bool> {
+        self.ask_leave(py, error, give_back_on, now)?.wait(py)
+    }
+
     fn __repr__(&self) -> String {
         format!("<Attempt {}>", self.inner.decision().outcome.as_str())
     }
 
     pub(crate) fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.clock.traverse(&visit)?;
-        self.count_on.traverse(&visit)
+        self.give_back_on.traverse(&visit)
     }
 }
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl Attempt {
-    pub(crate) fn new(inner: either::Attempt, clock: Clock, count_on: CountOn, store: Option<RedisStore>) -> Self {
-        Self { inner, clock, count_on, store }
+    pub(crate) fn new(
+        inner: either::Attempt,
+        clock: Clock,
+        give_back_on: GiveBackOn,
+        store: Option<RedisStore>,
+    ) -> Self {
+        Self { inner, clock, give_back_on, store }
     }
 
     pub(crate) fn ask_success(
@@ -195,9 +232,32 @@ impl Attempt {
 
     /// Leaves a block by `error`, or by its end. The answer is false: no exception is swallowed.
     pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Answer<Call<'_, bool, bool>> {
-        let is_given_back = !error.is_none() && self.count_on.gives_back(error);
-        let answer = if is_given_back { self.ask_cancel(py, None)?.answer } else { either::Answer::Now(false) };
+        let answer = self.release(py, error, &self.give_back_on, None)?;
         Ok(self.call(answer, |_, _, ()| Ok(false)))
+    }
+
+    pub(crate) fn ask_leave(
+        &self,
+        py: Python<'_>,
+        error: &Bound<'_, PyAny>,
+        give_back_on: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<Call<'_, bool, bool>> {
+        let answer = self.release(py, error, &GiveBackOn::read(give_back_on)?, now)?;
+        Ok(self.call(answer, |_, given_back, ()| Ok(given_back)))
+    }
+
+    fn release(
+        &self,
+        py: Python<'_>,
+        error: &Bound<'_, PyAny>,
+        give_back_on: &GiveBackOn,
+        now: Given<'_, '_>,
+    ) -> Answer<either::Answer<bool>> {
+        if !give_back_on.names(error)? {
+            return Ok(either::Answer::Now(false));
+        }
+        Ok(self.inner.release(self.clock.now(py, now)?))
     }
 
     fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Answer<R>) -> Call<'_, T, R> {
@@ -214,45 +274,49 @@ impl Attempt {
     }
 }
 
-/// The exceptions that leave an attempt counted when they escape its block.
-pub(crate) struct CountOn(Option<Py<PyTuple>>);
+/// The classes of exceptions that give an attempt back when they leave its block: failures of the application, such as
+/// a database that is down.
+pub(crate) struct GiveBackOn(Option<Py<PyTuple>>);
 
-impl CountOn {
-    pub(crate) fn read(given: Given<'_, '_>) -> PyResult<Self> {
-        let Some(classes) = given.filter(|classes| !classes.is_none()) else {
+impl GiveBackOn {
+    pub(crate) fn read(given: Given<'_, '_>) -> Answer<Self> {
+        let Some(given) = given.filter(|classes| !classes.is_none()) else {
             return Ok(Self(None));
         };
-        let classes = match classes.cast::<PyType>() {
+        let classes: Vec<Bound<'_, PyAny>> = match given.cast::<PyType>() {
             Ok(class) => vec![class.clone().into_any()],
-            Err(_) => classes.try_iter().map_err(|_| not_classes())?.collect::<PyResult<_>>()?,
+            Err(_) => given.try_iter().map_err(|_| not_classes())?.collect::<PyResult<_>>()?,
         };
-        let base = classes.first().map(|class| class.py().get_type::<pyo3::exceptions::PyBaseException>());
+        let base = given.py().get_type::<PyException>();
         for class in &classes {
-            let is_exception = match (class.cast::<PyType>(), &base) {
-                (Ok(class), Some(base)) => class.is_subclass(base)?,
-                _ => false,
-            };
-            if !is_exception {
-                return Err(not_classes());
+            let is_named = class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&base).unwrap_or(false));
+            if !is_named {
+                return Err(not_classes().into());
             }
         }
-        let Some(py) = base.map(|base| base.py()) else {
+        if classes.is_empty() {
             return Ok(Self(None));
-        };
-        Ok(Self(Some(PyTuple::new(py, classes)?.unbind())))
+        }
+        Ok(Self(Some(PyTuple::new(given.py(), classes)?.unbind())))
     }
 
-    fn gives_back(&self, error: &Bound<'_, PyAny>) -> bool {
+    /// Whether `error` gives the attempt back.
+    fn names(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = error.py();
-        let is_counted = self.0.as_ref().is_some_and(|classes| {
-            let error = PyErr::from_value(error.clone());
-            error.matches(py, classes.bind(py)).unwrap_or(false)
-        });
-        // Of a group of exceptions one that counts is enough: a task group must not make guesses free.
-        let leaves = error.getattr("exceptions").ok().and_then(|leaves| leaves.cast_into::<PyTuple>().ok());
-        error.is_instance_of::<PyException>()
-            && !is_counted
-            && leaves.is_none_or(|leaves| leaves.iter().all(|leaf| self.gives_back(&leaf)))
+        let Some(classes) = &self.0 else { return Ok(false) };
+        // Of a group of exceptions one that is not named is enough: a task group must not make guesses free.
+        let leaves = error.getattr_opt("exceptions")?.and_then(|leaves| leaves.cast_into::<PyTuple>().ok());
+        if let Some(leaves) = leaves.filter(|leaves| !leaves.is_empty()) {
+            for leaf in leaves {
+                if !self.names(&leaf)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        // A class that is named may be a base of ours: a denial must not give back what it denies.
+        let ours = OURS.import(py, "doorkeep.errors", "DoorkeepError")?;
+        Ok(error.is_instance_of::<PyException>() && !error.is_instance(ours)? && error.is_instance(classes.bind(py))?)
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -260,8 +324,8 @@ impl CountOn {
     }
 }
 
-fn not_classes() -> PyErr {
-    PyTypeError::new_err("count_on takes exception classes")
+fn not_classes() -> Error {
+    input::not_error_classes("give_back_on")
 }
 
 fn borrowed(names: &[String]) -> Vec<&str> {
@@ -269,3 +333,4 @@ fn borrowed(names: &[String]) -> Vec<&str> {
 }
 
 static DENIAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static OURS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use doorkeep::{Cancelled, Decision as Decided, Error, Outcome, either, input};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
@@ -125,7 +126,7 @@ impl AttemptLimiter {
     /// Returns
     /// -------
     /// Outcome, Reservation
-    ///     A denied reservation cancels nothing.
+    ///     A denied reservation cancels nothing. The pair is false when the attempt is denied.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Reserved> {
         self.ask_reserve(py, key, now)?.wait(py)
@@ -209,7 +210,7 @@ impl AttemptLimiter {
 }
 
 type Asked<'a, T, R> = Answer<Call<'a, Result<T, Error>, R>>;
-type Reserved = (Py<PyAny>, Py<Reservation>);
+type Reserved = Py<PyAny>;
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl AttemptLimiter {
@@ -244,7 +245,8 @@ impl AttemptLimiter {
             let (decision, inner) = reserved?;
             let outcome = outcome::member(py, decision.outcome)?;
             let decision = Py::new(py, Decision::from(decision))?;
-            Ok((outcome, Py::new(py, Reservation { inner, decision })?))
+            let pair = (outcome, Py::new(py, Reservation { inner, decision })?);
+            Ok(RESERVED.import(py, "doorkeep._outcome", "Reserved")?.call1((pair,))?.unbind())
         }))
     }
 
@@ -305,3 +307,5 @@ impl AttemptLimiter {
 pub(crate) fn read_key<'a>(key: &'a Bound<'_, PyAny>) -> Answer<Cow<'a, [u8]>> {
     Ok(text(key)?.ok_or_else(input::not_text)?)
 }
+
+static RESERVED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

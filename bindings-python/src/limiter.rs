@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::attempt::{Attempt, CountOn};
+use crate::attempt::{Attempt, GiveBackOn};
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -107,12 +107,12 @@ impl Limiter {
         PyMappingProxy::new(py, self.rules.bind(py).as_mapping())
     }
 
-    /// Count one attempt under all `keys`, or deny it and count nothing.
+    /// Count one attempt under all `keys`, or deny it and count nothing. Return the whole answer.
     ///
     /// Parameters
     /// ----------
     /// keys
-    ///     1 to 16 keys made by rules. One that stands twice counts once.
+    ///     1 to 16 keys made by rules. One that is given twice counts once.
     /// cost
     ///     How much it spends of each rate, default 1; 0 only looks. A strike rule counts one attempt whatever the cost.
     /// now
@@ -128,7 +128,7 @@ impl Limiter {
     /// ConfigError
     ///     The cost, `now` or the number of keys is out of its bounds, or rules of one name differ. Nothing was counted.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
-    pub(crate) fn allow(
+    pub(crate) fn decide(
         &self,
         py: Python<'_>,
         first: Given<'_, '_>,
@@ -136,12 +136,27 @@ impl Limiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer<Decision> {
+        self.ask_decide(py, first, rest, cost, now)?.wait(py)
+    }
+
+    /// Count one attempt under all `keys`, or deny it and count nothing. Return whether it is allowed.
+    ///
+    /// As `decide`, without the wait and the reason.
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    pub(crate) fn allow(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer<bool> {
         self.ask_allow(py, first, rest, cost, now)?.wait(py)
     }
 
-    /// Say what `allow` would answer, without counting.
+    /// Return what `decide` would answer, without counting.
     ///
-    /// `remaining` and `reset_after` are told as they stand, and `engaged` is empty.
+    /// `remaining` and `reset_after` are as they are now, and `engaged` is empty.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn peek(
         &self,
@@ -170,29 +185,30 @@ impl Limiter {
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known.
     ///
-    /// As a block (`with limiter.attempt(...) as attempt`) a denied attempt raises on entry, and an exception that
-    /// escapes the block gives the attempt back.
+    /// As a block (`with limiter.attempt(...) as attempt`) a denied attempt raises on entry. An exception that leaves the
+    /// block leaves the attempt counted.
     ///
     /// Parameters
     /// ----------
     /// keys, cost, now
-    ///     As in `allow`.
-    /// count_on
-    ///     Exception classes that leave the attempt counted when they escape the block, because they report a wrong
-    ///     guess and not a crash.
+    ///     As in `decide`.
+    /// give_back_on
+    ///     Exception classes that give the attempt back when they leave the block, because they report a failure of the
+    ///     application and no guess, such as a database that is down. What was counted on an address alone stays counted.
+    ///     A group of exceptions gives back only if every one in it is named. Default none.
     ///
     /// Returns
     /// -------
     /// Attempt
-    ///     Also when denied: look at `attempt.allowed`, or enter it.
+    ///     Even when denied: test `attempt.allowed`, or enter it.
     ///
     /// Raises
     /// ------
     /// ConfigError
-    ///     As in `allow`.
+    ///     As in `decide`, or `give_back_on` lists something that is not a subclass of `Exception`. Nothing was counted.
     #[pyo3(
-        signature = (first=None, /, *rest, cost=None, now=None, count_on=None),
-        text_signature = "($self, *keys, cost=1, now=None, count_on=())"
+        signature = (first=None, /, *rest, cost=None, now=None, give_back_on=None),
+        text_signature = "($self, *keys, cost=1, now=None, give_back_on=())"
     )]
     pub(crate) fn attempt(
         &self,
@@ -201,12 +217,12 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-        count_on: Given<'_, '_>,
+        give_back_on: Given<'_, '_>,
     ) -> Answer<Attempt> {
-        self.ask_attempt(py, first, rest, cost, now, count_on)?.wait(py)
+        self.ask_attempt(py, first, rest, cost, now, give_back_on)?.wait(py)
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::to_dict(py, &self.inner.stats())
     }
@@ -227,11 +243,11 @@ impl Limiter {
 
 type Asked<'a, T, R, W = ()> = Answer<Call<'a, Result<T, Error>, R, W>>;
 /// What an attempt knows beside what was counted.
-type Around = (Clock, CountOn, Option<doorkeep::redis::RedisStore>);
+type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl Limiter {
-    pub(crate) fn ask_allow(
+    pub(crate) fn ask_decide(
         &self,
         py: Python<'_>,
         first: Given<'_, '_>,
@@ -240,8 +256,20 @@ impl Limiter {
         now: Given<'_, '_>,
     ) -> Asked<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
-        let answer = with_keys(first, rest, |keys| Ok(self.inner.allow(keys, cost, now)))?;
+        let answer = with_keys(first, rest, |keys| Ok(self.inner.decide(keys, cost, now)))?;
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_allow(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, bool> {
+        let Call { answer, store, .. } = self.ask_decide(py, first, rest, cost, now)?;
+        Ok(Call::new(store, answer, |_, decision, ()| Ok(decision?.allowed())))
     }
 
     pub(crate) fn ask_peek(
@@ -269,16 +297,16 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-        count_on: Given<'_, '_>,
+        give_back_on: Given<'_, '_>,
     ) -> Asked<'_, either::Attempt, R, Around> {
-        let count_on = CountOn::read(count_on)?;
+        let give_back_on = GiveBackOn::read(give_back_on)?;
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)))?;
         let store = self.place.store();
         Ok(Call {
             answer,
-            shown: |_, inner, (clock, count_on, store)| Ok(Attempt::new(inner?, clock, count_on, store).into()),
-            with: (self.clock.clone_ref(py), count_on, store.cloned()),
+            shown: |_, inner, (clock, give_back_on, store)| Ok(Attempt::new(inner?, clock, give_back_on, store).into()),
+            with: (self.clock.clone_ref(py), give_back_on, store.cloned()),
             store,
         })
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::decision::Decision;
 
-/// An attempt that may be taken back with `AttemptLimiter.cancel`. One of a denied attempt cancels nothing.
+/// An attempt that may be taken back with `AttemptLimiter.cancel`. One of a denied attempt cancels nothing and is false.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Reservation {
     pub(crate) inner: either::Reservation,
@@ -20,6 +20,10 @@ impl Reservation {
     #[getter]
     fn decision(&self, py: Python<'_>) -> Py<Decision> {
         self.decision.clone_ref(py)
+    }
+
+    fn __bool__(&self) -> bool {
+        self.decision.get().inner.allowed()
     }
 
     fn __repr__(&self) -> String {

@@ -28,8 +28,8 @@ const UNAVAILABLE_SECONDS: u64 = 1;
 ///
 /// let limiter = Limiter::new(100)?;
 /// let key = Rule::new("login-ip", "1/1m".parse()?)?.ip_key("203.0.113.9")?;
-/// assert_eq!(http::status(&limiter.allow(&[key.clone()], 1, Timestamp::default())?), 200);
-/// assert_eq!(http::status(&limiter.allow(&[key], 1, Timestamp::default())?), 429);
+/// assert_eq!(http::status(&limiter.decide(&[key.clone()], 1, Timestamp::default())?), 200);
+/// assert_eq!(http::status(&limiter.decide(&[key], 1, Timestamp::default())?), 429);
 /// # Ok::<(), doorkeep::Error>(())
 /// ```
 #[must_use]
@@ -92,7 +92,7 @@ impl RoundUp {
 ///
 /// let limiter = Limiter::new(100)?;
 /// let keys = [Rule::new("login-ip", "5/1m".parse()?)?.ip_key("203.0.113.9")?];
-/// let decision = limiter.allow(&keys, 2, Timestamp::default())?;
+/// let decision = limiter.decide(&keys, 2, Timestamp::default())?;
 /// let options = http::HeaderOptions { rate_limit: true, ..Default::default() };
 /// let fields = http::headers(&decision, &keys, options);
 /// assert_eq!(fields[0], ("RateLimit-Policy", r#""login-ip";q=5;w=60"#.to_owned()));

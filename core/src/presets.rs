@@ -18,7 +18,7 @@
 //!     pair.key(&[email.as_bytes(), bucket.as_bytes()])?,
 //!     account.key(&[email.as_bytes()])?,
 //! ];
-//! assert_eq!(Limiter::new(100_000)?.allow(&keys, 1, Timestamp::now())?.remaining, 4);
+//! assert_eq!(Limiter::new(100_000)?.decide(&keys, 1, Timestamp::now())?.remaining, 4);
 //! # Ok::<(), doorkeep::Error>(())
 //! ```
 

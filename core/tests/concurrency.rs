@@ -77,7 +77,7 @@ fn of_parallel_calls_on_two_rules_exactly_the_smaller_budget_is_admitted() {
     let (ip, account) = (rates("ip", "137/1m,500/1h"), Rule::strikes("account", 40, MINUTE).unwrap());
     let limiter = Limiter::new(100_000).unwrap();
     let keys = [ip.ip_key("203.0.113.9").unwrap(), account.key(&[b"ann"]).unwrap()];
-    assert_eq!(admitted(|_| limiter.allow(&keys, 1, at(1)).unwrap().allowed()), 40);
+    assert_eq!(admitted(|_| limiter.decide(&keys, 1, at(1)).unwrap().allowed()), 40);
     let left = limiter.peek(&keys[..1], 1, at(1)).unwrap().remaining;
     assert_eq!(left, 137 - 40, "denied calls spent nothing of the other rule");
 }
@@ -102,7 +102,7 @@ fn calls_with_overlapping_keys_in_different_orders_do_not_deadlock_and_count_exa
                 }
                 // Asking takes the same locks: the more often, the surer two threads meet half-way.
                 (0..40).for_each(|_| drop(limiter.peek(&keys[..5], 1, at(1)).unwrap()));
-                limiter.allow(&keys[..5], 1, at(1)).unwrap().allowed()
+                limiter.decide(&keys[..5], 1, at(1)).unwrap().allowed()
             });
             done.send(passed).unwrap();
         }
@@ -126,7 +126,7 @@ fn keys_that_displace_each_other_never_exceed_the_capacity() {
     let rule = rates("flood", "3/1m,9/1h");
     admitted(|i| {
         let keys = [i * 40, i * 40 + 1].map(|i| rule.key(&[&i.to_be_bytes()]).unwrap());
-        limiter.allow(&keys, 1, at(1)).unwrap().allowed() && limiter.len() <= 70_000
+        limiter.decide(&keys, 1, at(1)).unwrap().allowed() && limiter.len() <= 70_000
     });
     let small = attempts(3);
     let within = admitted(|i| small.attempt(i.to_be_bytes(), at(1)).is_allowed() && small.len() <= 100);

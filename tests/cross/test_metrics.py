@@ -29,12 +29,12 @@ def in_node() -> Any:
 def in_python() -> dict[str, Any]:
     local = Limiter(clock=ManualClock(1000), capacity=2)
     for _ in range(3):
-        local.allow(IP.key("ann"), ACCOUNT.key("ann"))
+        local.decide(IP.key("ann"), ACCOUNT.key("ann"))
     for name in ("bob", "carl"):
-        local.allow(IP.key(name))
-    local.allow(IP.key("carl"), cost=21)
+        local.decide(IP.key(name))
+    local.decide(IP.key("carl"), cost=21)
     closed = Limiter(store=RedisStore("redis://127.0.0.1:1/0"), on_error="closed")
-    closed.allow(IP.key("ann"))
+    closed.decide(IP.key("ann"))
 
     reader = InMemoryMetricReader()
     meter = MeterProvider([reader]).get_meter("login")

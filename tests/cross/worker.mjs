@@ -27,7 +27,7 @@ const operations = {
     if (single.window) window = new FixedWindow({ store, ...camel(single.window) })
   },
   digest: async ({ key }) => keyOf(key).digest,
-  allow: async ({ keys, now }) => answer(await limiter.allow(keys.map(keyOf), at(now))),
+  allow: async ({ keys, now }) => answer(await limiter.decide(keys.map(keyOf), at(now))),
   async attempt({ keys, hold, now }) {
     const attempt = await limiter.attempt(keys.map(keyOf), at(now))
     held.set(hold, attempt)
@@ -59,7 +59,7 @@ const operations = {
       for (let n = 0; n < times; n += 1) {
         const key = `${wave}-${n}`
         calls.push(strikes.decide(key), bucket.allow(key), window.consume(key))
-        calls.push(limiter.allow(keyOf({ rule, parts: [key] })))
+        calls.push(limiter.decide(keyOf({ rule, parts: [key] })))
       }
       await Promise.all(calls)
     }

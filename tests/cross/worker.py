@@ -39,7 +39,7 @@ class Worker:
         return self.key(key).digest
 
     async def allow(self, *, keys: list[dict[str, Any]], now: int | None = None):
-        return answer(await self.limiter.allow(*map(self.key, keys), now=seconds(now)))
+        return answer(await self.limiter.decide(*map(self.key, keys), now=seconds(now)))
 
     async def attempt(self, *, keys: list[dict[str, Any]], hold: str, now: int | None = None):
         self.held[hold] = await self.limiter.attempt(*map(self.key, keys), now=seconds(now))

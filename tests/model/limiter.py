@@ -60,19 +60,21 @@ def rule(name, *, rates=None, threshold=None, lockout_window=None, ipv6_prefix=6
 
 
 class Attempt:
-    """One call's counted keys. Settled by `success` or `cancel`, else everything stays counted."""
+    """One call's counted keys, which stay counted unless it is settled."""
 
     def __init__(self, limiter):
         self.limiter = limiter
         self.decision = None
         self.checks = []
         self.address_rules = set()
+        self.addresses = set()
         self.charges = []
         self.settled = False
 
     def extend(self, keys, cost, now):
         """Count further keys under this attempt; those that it holds are not asked or counted again."""
         cost, now, checks = check_cost(cost), timestamp(now), self.limiter.checks(keys)
+        self.note_addresses([key for key in keys if (key.rule.policy, key.digest) in self.checks])
         fresh = [check for check in checks if check not in self.checks]
         if not fresh or not self.decision.allowed:
             return self.decision
@@ -86,8 +88,12 @@ class Attempt:
 
     def hold(self, keys, checks, charges):
         self.checks += checks
-        self.address_rules |= {key.rule.name for key in keys if key.of_address}
+        self.note_addresses(keys)
         self.charges += charges
+
+    def note_addresses(self, keys):
+        self.addresses |= {(key.rule.policy, key.digest) for key in keys if key.of_address}
+        self.address_rules |= {key.rule.name for key in keys if key.of_address}
 
     def success(self, forgive, give_back, forgive_address, now):
         if not self.open:
@@ -109,6 +115,22 @@ class Attempt:
             self.give_back(policy, key, now)
         return True
 
+    def failure(self):
+        if not self.open:
+            return False
+        self.settled = True
+        return True
+
+    def release(self, now):
+        """Give back what a failure of the application ended, but not what was counted on an address alone."""
+        if not self.open:
+            return False
+        self.settled = True
+        for check in self.checks:
+            if check not in self.addresses:
+                self.give_back(*check, now)
+        return True
+
     @property
     def open(self):
         """Whether there is anything to settle: it was admitted and was not settled yet."""
@@ -117,8 +139,6 @@ class Attempt:
     def check_lists(self, forgive, give_back, forgive_address):
         named = [*set(forgive), *set(give_back), *set(forgive_address)]
         for name in named:
-            if name not in [policy.name for policy, _ in self.checks]:
-                raise ConfigError(f"the attempt holds no such rule, rule=`{name}`")
             if named.count(name) > 1:
                 raise ConfigError(
                     f"a rule stands in more than one of forgive, give back and forgive address, rule=`{name}`"

@@ -189,6 +189,12 @@ class LimiterSteps:
     def cancel(self, step):
         return {"settled": self.attempts[step.take("attempt")].cancel(step.take("now"))}
 
+    def failure(self, step):
+        return {"settled": self.attempts[step.take("attempt")].failure()}
+
+    def release(self, step):
+        return {"settled": self.attempts[step.take("attempt")].release(step.take("now"))}
+
     def reset(self, step):
         return {"reset": self.limiter.reset(self.keys(step))}
 
@@ -248,6 +254,8 @@ FIELDS = {
         "extend": "attempt keys cost now",
         "success": "attempt forgive give_back forgive_address now",
         "cancel": "attempt now",
+        "failure": "attempt",
+        "release": "attempt now",
         "reset": "keys",
     },
     "token_bucket": {"allow": "key now", "allow_n": "key n now", "reset": "key", "close": ""},

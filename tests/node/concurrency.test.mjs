@@ -45,7 +45,7 @@ it('rates, buckets and windows admit exactly their count of 500 at once', async 
   const limiter = new Limiter()
   const rule = new Rule('login', '7/1m')
   assert.equal(
-    (await many(500, () => limiter.allow(rule.key('ann'), { now }))).filter(({ allowed }) => allowed).length,
+    (await many(500, () => limiter.decide(rule.key('ann'), { now }))).filter(({ allowed }) => allowed).length,
     7,
   )
   const bucket = new TokenBucket({ rate: 7 })
@@ -74,7 +74,7 @@ it('each worker thread has a memory and errors of its own', async () => {
     const admitted = Array.from({ length: 100 }, () => strikes.attemptSync('ann')).filter(Boolean).length
     const rule = new Rule('login', '7/1m')
     const limiter = new Limiter()
-    const allowed = Array.from({ length: 100 }, () => limiter.allowSync(rule.key('ann'))).filter((d) => d.allowed).length
+    const allowed = Array.from({ length: 100 }, () => limiter.decideSync(rule.key('ann'))).filter((d) => d.allowed).length
     const errors = []
     try { strikes.attemptSync('') } catch (error) { errors.push(error instanceof InvalidKeyError, error.code) }
     try { new Limiter({ capacity: 0 }) } catch (error) { errors.push(error instanceof ConfigError, error.code) }

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 
 const doorkeep = createRequire(import.meta.url)('doorkeep')
 const { AttemptLimiter, ConfigError, FixedWindow, Limiter, Rate, Rates, Rule, StrikeRule, TokenBucket } = doorkeep
-const decision = new Limiter().allowSync(new Rule('any', '5/1m').key('a'))
+const decision = new Limiter().decideSync(new Rule('any', '5/1m').key('a'))
 
 it('every error class has its stable code, its name, its status and its bases', () => {
   const expected = {
@@ -69,7 +69,7 @@ it('an unknown option is refused by its name, wherever options are taken', () =>
     () => Limiter.fromConfig({ rules: { any: { rates: '5/1m', x: 1 } } }),
     () => Limiter.fromConfig({ rules: { any: { threshold: 5, lockoutWindow: '15m', x: 1 } } }),
     () => strikes.attemptSync('a', { x: 1 }),
-    () => limiter.allowSync(key, { x: 1 }),
+    () => limiter.decideSync(key, { x: 1 }),
     () => limiter.runSync(key, () => {}, { x: 1 }),
     () => attempt.successSync({ x: 1 }),
     () => attempt.cancelSync({ x: 1 }),
@@ -107,7 +107,7 @@ it('a moment that is none is refused, and nothing is counted', () => {
 it('a moment within a moment, and a clock that tells no number, are refused', () => {
   const limiter = new Limiter()
   const key = new Rule('any', '5/1m').key('a')
-  assert.throws(() => limiter.allowSync(key, { now: { now: 0 } }), ConfigError)
+  assert.throws(() => limiter.decideSync(key, { now: { now: 0 } }), ConfigError)
   assert.throws(() => limiter.attemptSync(key).cancelSync({ now: { now: 0 } }), ConfigError)
   assert.equal(limiter.peekSync(key).remaining, 4)
   for (const told of [undefined, null, Number.NaN, '0', {}]) {
@@ -131,19 +131,19 @@ it('what is no key of a rule is refused', () => {
   const key = new Rule('any', '5/1m').key('a')
   const error = refused('a key must be made by a rule: rule.key(...) or rule.ipKey(...)')
   for (const keys of [undefined, null, 'a', 5, {}, ['a'], [key, { ...key }], [key, undefined], Object.create(key)]) {
-    assert.throws(() => limiter.allowSync(keys), error)
+    assert.throws(() => limiter.decideSync(keys), error)
   }
-  assert.throws(() => limiter.allowSync([]), refused('a call takes 1 to 16 keys, keys=0'))
-  assert.throws(() => limiter.allowSync(Array(17).fill(key)), refused('a call takes 1 to 16 keys, keys=17'))
-  assert.throws(() => limiter.allowSync(Array(1000).fill(key)), refused('a call takes 1 to 16 keys, keys=1000'))
+  assert.throws(() => limiter.decideSync([]), refused('a call takes 1 to 16 keys, keys=0'))
+  assert.throws(() => limiter.decideSync(Array(17).fill(key)), refused('a call takes 1 to 16 keys, keys=17'))
+  assert.throws(() => limiter.decideSync(Array(1000).fill(key)), refused('a call takes 1 to 16 keys, keys=1000'))
   assert.equal(limiter.size, 0)
 })
 
 it('two rules of one name that disagree are refused by the call that shows it', () => {
   const limiter = new Limiter()
-  limiter.allowSync(new Rule('login', '5/1m').key('a'))
-  limiter.allowSync(new Rule('login', '5/60s').key('a'))
-  assert.throws(() => limiter.allowSync(new Rule('login', '6/1m').key('a')), ConfigError)
+  limiter.decideSync(new Rule('login', '5/1m').key('a'))
+  limiter.decideSync(new Rule('login', '5/60s').key('a'))
+  assert.throws(() => limiter.decideSync(new Rule('login', '6/1m').key('a')), ConfigError)
   assert.equal(limiter.size, 1)
 })
 
@@ -174,7 +174,7 @@ describe('an error of an async call is a rejection, never thrown', () => {
     'AttemptLimiter.retryAfterMs': () => strikes.retryAfterMs(''),
     'AttemptLimiter.reset': () => strikes.reset(''),
     'AttemptLimiter.refund': () => strikes.refund(''),
-    'Limiter.allow': () => limiter.allow(key, { cost: -1 }),
+    'Limiter.decide': () => limiter.decide(key, { cost: -1 }),
     'Limiter.peek': () => limiter.peek('a'),
     'Limiter.attempt': () => limiter.attempt([]),
     'Limiter.run': () => limiter.run(key, () => {}, { countOn: [5] }),

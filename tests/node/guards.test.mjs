@@ -387,7 +387,7 @@ for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } o
       })
 
       it('an answer below 500, one that a guard counts on, and an abort are guesses', async (test) => {
-        const admitted = new Limiter().allowSync(account.key('a'))
+        const admitted = new Limiter().decideSync(account.key('a'))
         for (const error of [
           Object.assign(new Error('too long'), { statusCode: 413 }),
           Object.assign(new Error('elsewhere'), { status: 302 }),
@@ -407,10 +407,10 @@ for (const { name, login, attemptOf, clientAddress, takesBackCrashes = false } o
       it('errors of doorkeep are answered as a guard answers', async (test) => {
         const slow = new Rule('slow', '1/1m').key('a')
         const other = limiter()
-        other.allowSync(slow)
-        const denied = other.allowSync(slow)
+        other.decideSync(slow)
+        const denied = other.decideSync(slow)
         const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
-        const gone = await new Limiter({ store, onError: 'closed' }).allow(slow)
+        const gone = await new Limiter({ store, onError: 'closed' }).decide(slow)
         for (const [error, ...expected] of [
           [new InvalidKeyError('empty'), 400, '{"error":"invalid key"}', null],
           [new RateLimitExceeded(), 429, '{"error":"too many attempts"}', null],

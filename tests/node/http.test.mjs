@@ -12,8 +12,8 @@ describe('the answer over HTTP', () => {
   it('takes the decision of every limiter', () => {
     const limiter = new Limiter()
     const keys = [rule.key('ann')]
-    assert.equal(http.status(limiter.allowSync(keys, { now })), 200)
-    const denied = limiter.allowSync(keys, { now })
+    assert.equal(http.status(limiter.decideSync(keys, { now })), 200)
+    const denied = limiter.decideSync(keys, { now })
     assert.deepEqual([http.status(denied), http.headers(denied, { keys })], [429, { 'Retry-After': '60' }])
     assert.deepEqual(http.headers(denied, { keys: keys[0] }), { 'Retry-After': '60' })
 
@@ -30,14 +30,14 @@ describe('the answer over HTTP', () => {
     const answers = ['ann', 'bob'].map((account) => {
       const limiter = new Limiter()
       const keys = [rule.key(account)]
-      limiter.allowSync(keys, { now })
-      return http.headers(limiter.allowSync(keys, { now: 1 }), { keys, rateLimit: true })
+      limiter.decideSync(keys, { now })
+      return http.headers(limiter.decideSync(keys, { now: 1 }), { keys, rateLimit: true })
     })
     assert.deepEqual(answers[0], answers[1])
   })
 
   it('refuses a decision that was not awaited, which is no admission', () => {
-    const promise = new Limiter().allow(rule.key('ann'))
+    const promise = new Limiter().decide(rule.key('ann'))
     for (const odd of [promise, undefined, null, true, {}, { allowed: true }]) {
       assert.throws(() => http.status(odd), ConfigError)
       assert.throws(() => http.headers(odd), ConfigError)
@@ -46,7 +46,7 @@ describe('the answer over HTTP', () => {
   })
 
   it('refuses unknown options, keys that are none and steps that are not whole seconds', () => {
-    const decision = new Limiter().allowSync(rule.key('ann'))
+    const decision = new Limiter().decideSync(rule.key('ann'))
     assert.throws(() => http.headers(decision, { round_up: 1000 }), /unknown option, option=`round_up`/)
     assert.throws(() => http.headers(decision, { keys: ['ann'] }), ConfigError)
     assert.throws(() => http.headers(decision, { roundUp: 1500 }), /whole seconds, at least 1s, value=`1500ms`/)

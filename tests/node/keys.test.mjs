@@ -51,7 +51,7 @@ it('each odd key has a bucket, a window and rates of its own', () => {
     for (const key of ODD) {
       assert.equal(bucket.allowSync(key), admitted)
       assert.equal(window.consumeSync(key).allowed, admitted)
-      assert.equal(limiter.allowSync(rule.key(key)).allowed, admitted)
+      assert.equal(limiter.decideSync(rule.key(key)).allowed, admitted)
     }
   }
   assert.deepEqual([bucket.size, window.size, limiter.size], Array(3).fill(ODD.length))
@@ -117,11 +117,11 @@ it('a secret is bytes or text, and makes digests of its own', () => {
 it('100 addresses of one network are one client, the next network is another', () => {
   const limiter = new Limiter()
   const rule = new StrikeRule('ip', { threshold: 5, lockoutWindow: '1m', by: ['address'] })
-  const outcomes = Array.from({ length: 100 }, (_, n) => limiter.allowSync(rule.ipKey(`2001:db8::${n + 1}`)).outcome)
+  const outcomes = Array.from({ length: 100 }, (_, n) => limiter.decideSync(rule.ipKey(`2001:db8::${n + 1}`)).outcome)
   assert.deepEqual(outcomes.slice(0, 5), [1, 1, 1, 1, 2])
   assert.ok(outcomes.slice(5).every((outcome) => outcome === Outcome.Denied))
-  assert.equal(limiter.allowSync(rule.ipKey('2001:db8:0:1::1')).outcome, Outcome.Allowed)
+  assert.equal(limiter.decideSync(rule.ipKey('2001:db8:0:1::1')).outcome, Outcome.Allowed)
   const wide = new StrikeRule('ip56', { threshold: 1, lockoutWindow: '1m', ipv6Prefix: 56 })
-  assert.equal(limiter.allowSync(wide.ipKey('2001:db8::1')).outcome, Outcome.AllowedLastAttempt)
-  assert.equal(limiter.allowSync(wide.ipKey('2001:db8:0:1::1')).outcome, Outcome.Denied)
+  assert.equal(limiter.decideSync(wide.ipKey('2001:db8::1')).outcome, Outcome.AllowedLastAttempt)
+  assert.equal(limiter.decideSync(wide.ipKey('2001:db8:0:1::1')).outcome, Outcome.Denied)
 })

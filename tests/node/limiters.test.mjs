@@ -132,7 +132,7 @@ describe('a clock', () => {
     const window = new FixedWindow({ limit: 3, window: '1m', clock })
     const attempt = limiter.attemptSync(key)
     const calls = [
-      () => limiter.allowSync(key),
+      () => limiter.decideSync(key),
       () => limiter.peekSync([key, account.key('bob')]),
       () => attempt.cancelSync(),
       () => strikes.attemptSync('a'),
@@ -148,7 +148,7 @@ describe('a clock', () => {
       assert.equal(read, 1, String(call))
     }
     read = 0
-    limiter.allowSync(key, { now: 5 })
+    limiter.decideSync(key, { now: 5 })
     strikes.attemptSync('a', 5)
     assert.equal(read, 0)
   })
@@ -193,8 +193,8 @@ describe('a clock', () => {
   it('that is left out is the time of the epoch and goes forward', () => {
     const limiter = new Limiter()
     const rule = new Rule('any', '1/1h')
-    limiter.allowSync(rule.key('a'))
-    const { retryAfterMs } = limiter.allowSync(rule.key('a'), { now: Date.now() })
+    limiter.decideSync(rule.key('a'))
+    const { retryAfterMs } = limiter.decideSync(rule.key('a'), { now: Date.now() })
     assert.ok(Math.abs(retryAfterMs - 3_600_000) < 1000)
   })
 })
@@ -214,7 +214,7 @@ describe('a configuration', () => {
     const { account, pair } = limiter.rules
     assert.ok(account instanceof Rule && pair instanceof StrikeRule)
     assert.deepEqual([String(account.rates), account.by, pair.threshold, pair.ipv6Prefix], ['2/1m', ['account'], 5, 56])
-    assert.equal(limiter.allowSync([account.key('ann'), pair.key('ann')]).remaining, 1)
+    assert.equal(limiter.decideSync([account.key('ann'), pair.key('ann')]).remaining, 1)
     assert.equal(limiter.rules.constructor, undefined)
     assert.deepEqual(Object.keys(new Limiter().rules), [])
   })

@@ -19,8 +19,8 @@ const SECRET = 'ann@example.com'
 /** Admits two, denies one as locked and one as limited. */
 function busy() {
   const limiter = new Limiter({ clock: new ManualClock(1000) })
-  for (let n = 0; n < 3; n += 1) limiter.allowSync([ip.key(SECRET), account.key(SECRET)])
-  limiter.allowSync(ip.key(SECRET), { cost: 21 })
+  for (let n = 0; n < 3; n += 1) limiter.decideSync([ip.key(SECRET), account.key(SECRET)])
+  limiter.decideSync(ip.key(SECRET), { cost: 21 })
   return limiter
 }
 
@@ -61,7 +61,7 @@ describe('Prometheus', () => {
     const limiter = busy()
     register(limiter, { registry })
     await Promise.all(Array.from({ length: 5 }, () => registry.metrics()))
-    limiter.allowSync(ip.key('bob'))
+    limiter.decideSync(ip.key('bob'))
     const { samples } = await scrape(test, registry)
     assert.ok(samples.includes('doorkeep_allowed_total{rule="login-ip"} 3'))
   })
@@ -71,7 +71,7 @@ describe('Prometheus', () => {
     const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
     const limiter = new Limiter({ store, onError: 'closed' })
     register(limiter, { registry })
-    await limiter.allow(ip.key(SECRET))
+    await limiter.decide(ip.key(SECRET))
     const { samples } = await scrape(test, registry)
     assert.ok(samples.includes('doorkeep_store_failed_total{mode="closed"} 1'), samples.join())
     assert.ok(samples.includes('doorkeep_denied_total{rule="login-ip",reason="unavailable"} 1'), samples.join())

@@ -21,8 +21,8 @@ it('a key made by one kind of module is counted by the other', () => {
   const cjs = require('doorkeep')
   const limiter = new cjs.Limiter()
   const rule = new esm.Rule('login', '1/1h')
-  assert.ok(limiter.allowSync(rule.key('a')).allowed)
-  assert.equal(limiter.allowSync(new cjs.Rule('login', '1/1h').key('a')).allowed, false)
+  assert.ok(limiter.decideSync(rule.key('a')).allowed)
+  assert.equal(limiter.decideSync(new cjs.Rule('login', '1/1h').key('a')).allowed, false)
 })
 
 it('the names are those of the documentation', () => {
@@ -81,17 +81,17 @@ for (const keepsNative of [false, true]) {
       // The same name, but another rule.
       const rule = new Rule('login', `1/${index + 1}h`)
       assert.deepEqual(
-        [1, 2].map(() => limiter.allowSync(rule.key('a')).rule),
+        [1, 2].map(() => limiter.decideSync(rule.key('a')).rule),
         [null, 'login'],
       )
       const there = new Limiter({ store: new RedisStore(server.url, { timeout: '5s' }) })
-      for (let n = 0; n < 10; n += 1) pending.push(there.allow(rule.key('a')))
+      for (let n = 0; n < 10; n += 1) pending.push(there.decide(rule.key('a')))
     }
     const decisions = await Promise.all(pending)
     for (const copy of [decisions.slice(0, 10), decisions.slice(10)]) {
       assert.equal(copy.filter(({ allowed }) => allowed).length, 1)
       assert.ok(copy.every(({ allowed, degraded, rule }) => !degraded && rule === (allowed ? null : 'login')))
     }
-    await assert.rejects(new copies[1].Limiter().allow([]), copies[1].ConfigError)
+    await assert.rejects(new copies[1].Limiter().decide([]), copies[1].ConfigError)
   })
 }

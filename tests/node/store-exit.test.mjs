@@ -58,7 +58,7 @@ it('1000 attempts and off the end of the script without a close: all are counted
 
 it('a store that is idle, used or not, holds no process', async (test) => {
   const server = await startServer(test)
-  for (const use of ['', 'await limiter.allow(rule.key("ann"));']) {
+  for (const use of ['', 'await limiter.decide(rule.key("ann"));']) {
     const { stdout, ...how } = await runScript(
       `${PROGRAM} (async () => { ${use} ${SAYS_HOW_LATE} })(); setTimeout(() => console.log('held'), 1500).unref()`,
       server.url,
@@ -70,7 +70,7 @@ it('a store that is idle, used or not, holds no process', async (test) => {
 
 it('an outage holds no process either, while it looks for the server', async () => {
   const { stdout, status } = await runScript(
-    `${PROGRAM} limiter.allow(rule.key('ann')).then(({ degraded }) => { console.log(degraded) })`,
+    `${PROGRAM} limiter.decide(rule.key('ann')).then(({ degraded }) => { console.log(degraded) })`,
     `redis://127.0.0.1:${await freePort()}/0`,
   )
   assert.deepEqual([status, stdout], [0, 'true\n'])
@@ -83,7 +83,7 @@ it('F25 process.exit with calls in flight is clean', async (test) => {
     const exits = [
       `${PROGRAM} ${flood}; process.exit(0)`,
       `${PROGRAM} ${flood}; setTimeout(() => process.exit(0), ${trial})`,
-      `${PROGRAM} ${flood}; limiter.allow(rule.key('bob')).then(() => process.exit(0))`,
+      `${PROGRAM} ${flood}; limiter.decide(rule.key('bob')).then(() => process.exit(0))`,
     ]
     for (const code of exits) assert.deepEqual(await runScript(code, server.url), { ...ended, stdout: '' })
   }
@@ -136,5 +136,5 @@ it('F25 a thread that is terminated with calls in flight does no harm, loaded fi
     assert.deepEqual(await runScript(first + TERMINATED, server.url), { ...ended, stdout: '' })
   }
   const mine = new Limiter({ store: openStore(test, server.url, { timeout: '2s' }).store })
-  assert.equal((await mine.allow(new Rule('mine', '5/1h').key('ann'))).degraded, false)
+  assert.equal((await mine.decide(new Rule('mine', '5/1h').key('ann'))).degraded, false)
 })

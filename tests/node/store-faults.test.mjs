@@ -38,7 +38,7 @@ it('F01 open admits without counting, closed says that nobody knows; neither is 
   const rule = new StrikeRule('account', { threshold: 1, lockoutWindow: '15m' })
   const open = new Limiter({ store })
   for (let n = 0; n < 3; n += 1) {
-    const { allowed, outcome, degraded, engaged } = await atOnce(() => open.allow(rule.key('ann')))
+    const { allowed, outcome, degraded, engaged } = await atOnce(() => open.decide(rule.key('ann')))
     assert.deepEqual([allowed, outcome, degraded, engaged], [true, Outcome.Allowed, true, []])
   }
   assert.equal(await strikes(store).locked('ann'), false)
@@ -64,22 +64,22 @@ it('F02 100 calls at a silent server end in one timeout and the loop goes on; th
   const { store, seen } = openStore(test, server.url)
   const rule = new Rule('login', '1000/1h')
   const limiter = new Limiter({ store })
-  assert.equal((await limiter.allow(rule.key('ann'))).remaining, 999)
+  assert.equal((await limiter.decide(rule.key('ann'))).remaining, 999)
   server.freeze()
   const late = await heartbeat(async () => {
-    const answers = await inTime(() => many(100, () => limiter.allow(rule.key('ann'))))
+    const answers = await inTime(() => many(100, () => limiter.decide(rule.key('ann'))))
     assert.ok(answers.every(({ allowed, degraded }) => allowed && degraded))
   })
   assert.ok(late < 100, `the loop stood still for ${late} ms`)
-  assert.equal((await atOnce(() => limiter.allow(rule.key('ann')))).degraded, true)
+  assert.equal((await atOnce(() => limiter.decide(rule.key('ann')))).degraded, true)
   assert.deepEqual(seen(), ['store_down'])
   server.thaw()
   await until(async () => !(await limiter.peek(rule.key('ann'))).degraded)
   assert.deepEqual(seen(), ['store_down', 'store_up'])
   // Those that it took before it stood still, at most once each; not one of the replies was another call's.
-  const { remaining } = await limiter.allow(rule.key('ann'))
+  const { remaining } = await limiter.decide(rule.key('ann'))
   assert.ok(remaining <= 998 && remaining >= 998 - 100, `${remaining} left`)
-  assert.equal((await limiter.allow(rule.key('bob'))).remaining, 999)
+  assert.equal((await limiter.decide(rule.key('bob'))).remaining, 999)
 })
 
 it('F05 a connection that comes and goes adds nothing when closed, and each change is told once', async (test) => {
@@ -95,7 +95,7 @@ it('F05 a connection that comes and goes adds nothing when closed, and each chan
     transitions += 1
     const end = performance.now() + 500
     while (performance.now() < end) {
-      const { allowed } = await inTime(() => limiter.allow(rule.key('ann')))
+      const { allowed } = await inTime(() => limiter.decide(rule.key('ann')))
       admitted += Number(allowed)
       await sleep(5)
     }
@@ -129,7 +129,7 @@ it('F08 a flushed script under 20 callers is no error, and nothing is counted tw
     const rule = new Rule('login', '1000/1h')
     const limiter = new Limiter({ store })
     const caller = async () => {
-      for (let n = 0; n < 10; n += 1) assert.equal((await limiter.allow(rule.key('ann'))).allowed, true)
+      for (let n = 0; n < 10; n += 1) assert.equal((await limiter.decide(rule.key('ann'))).allowed, true)
     }
     const flush = async () => {
       for (let n = 0; n < 5; n += 1) assert.equal(await server.ask('SCRIPT', 'FLUSH'), '+OK')
@@ -174,7 +174,7 @@ it('F27 a reply that came while the loop was blocked is used, and the breaker st
   const server = await startServer(test)
   const { store, events } = openStore(test, server.url)
   const limiter = new Limiter({ store })
-  const answers = many(20, () => limiter.allow(new Rule('login', '1000/1h').key('ann')))
+  const answers = many(20, () => limiter.decide(new Rule('login', '1000/1h').key('ann')))
   for (const start = performance.now(); performance.now() - start < 1000; );
   assert.ok((await answers).every(({ degraded }) => !degraded))
   assert.deepEqual(events, [])
@@ -185,11 +185,11 @@ it('calls in flight when their store is closed are answered in time', async (tes
   const { store } = openStore(test, server.url, { onError: 'closed' })
   const limiter = new Limiter({ store })
   const rule = new Rule('login', '1000/1h')
-  await limiter.allow(rule.key('ann'))
-  const answers = many(100, () => inTime(() => limiter.allow(rule.key('ann'))))
+  await limiter.decide(rule.key('ann'))
+  const answers = many(100, () => inTime(() => limiter.decide(rule.key('ann'))))
   await store.close()
   for (const { allowed, reason } of await answers) assert.ok(allowed || reason === 'unavailable')
-  assert.equal((await atOnce(() => limiter.allow(rule.key('ann')))).reason, 'unavailable')
+  assert.equal((await atOnce(() => limiter.decide(rule.key('ann')))).reason, 'unavailable')
 })
 
 it('F29 an attempt whose reply is lost is counted once', async (test) => {
@@ -199,9 +199,9 @@ it('F29 an attempt whose reply is lost is counted once', async (test) => {
   const direct = new Limiter({ store: openStore(test, server.url).store })
   const rule = new Rule('login', '10/1h')
   const limiter = new Limiter({ store })
-  assert.equal((await limiter.allow(rule.key('ann'))).remaining, 9)
+  assert.equal((await limiter.decide(rule.key('ann'))).remaining, 9)
   proxy.set('drop-down')
-  assert.equal((await inTime(() => limiter.allow(rule.key('ann')))).reason, 'unavailable')
+  assert.equal((await inTime(() => limiter.decide(rule.key('ann')))).reason, 'unavailable')
   proxy.set('pass')
   await sleep(50)
   assert.equal((await direct.peek(rule.key('ann'))).remaining, 8)

@@ -75,7 +75,7 @@ describe('a store that is made', () => {
     const store = new RedisStore(NOWHERE, { onError: 'closed', onEvent: () => {} })
     await store.close()
     await Promise.all([store.close(), store[Symbol.asyncDispose]()])
-    const { reason } = await atOnce(() => new Limiter({ store }).allow(new Rule('login', '5/1m').key('ann')))
+    const { reason } = await atOnce(() => new Limiter({ store }).decide(new Rule('login', '5/1m').key('ann')))
     assert.equal(reason, 'unavailable')
   })
 
@@ -98,7 +98,7 @@ it('every blocking twin refuses a store, and asks it nothing', () => {
   const bucket = new TokenBucket({ name: 'bucket', store })
   const window = new FixedWindow({ limit: 5, window: '1m', name: 'window', store })
   for (const call of [
-    () => limiter.allowSync(key),
+    () => limiter.decideSync(key),
     () => limiter.peekSync(key),
     () => limiter.attemptSync(key),
     () => limiter.resetSync(key),
@@ -187,7 +187,7 @@ describe('over a server', () => {
   it('the names in the server are prefix, rule, digest and policy, each with a time to live', async (test) => {
     const { store } = openStore(test, server.url, { prefix: 'names' })
     const rule = new Rule('login-ip', '20/1m,200/1h')
-    await new Limiter({ store }).allow(rule.ipKey('203.0.113.9'))
+    await new Limiter({ store }).decide(rule.ipKey('203.0.113.9'))
     await new TokenBucket({ rate: 5, window: '1m', name: 'bucket', store }).allow('203.0.113.9')
     await new FixedWindow({ limit: 5, window: '1m', name: 'window', store }).consume('203.0.113.9')
     await new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', name: 'strikes', store }).attempt('203.0.113.9')
@@ -208,7 +208,7 @@ describe('over a server', () => {
     const answers = await many(1000, async (n) => {
       // What a replica whose clock is five seconds ahead would have.
       const ahead = test.mock.method(Date, 'now', () => 5000 * (n % 2) + performance.timeOrigin + performance.now())
-      const answer = limiters[n % 2].allow(rule.key('ann'))
+      const answer = limiters[n % 2].decide(rule.key('ann'))
       ahead.mock.restore()
       return answer
     })
@@ -219,13 +219,13 @@ describe('over a server', () => {
     const clock = new ManualClock(1_000_000)
     const rule = new Rule('login', '1/1m')
     const limiter = new Limiter({ store: open(test).store, clock })
-    const allowed = async (options) => (await limiter.allow(rule.key('ann'), options)).allowed
+    const allowed = async (options) => (await limiter.decide(rule.key('ann'), options)).allowed
     assert.deepEqual([await allowed(), await allowed(), await allowed({ now: 1_060_000 })], [true, false, true])
     clock.advance('2m')
     assert.equal(await allowed(), true)
     const ours = new Limiter({ store: open(test, { clock: 'client' }).store })
     assert.deepEqual(
-      [await ours.allow(rule.key('bob')), await ours.allow(rule.key('bob'))].map((one) => one.allowed),
+      [await ours.decide(rule.key('bob')), await ours.decide(rule.key('bob'))].map((one) => one.allowed),
       [true, false],
     )
   })
@@ -236,11 +236,11 @@ describe('over a server', () => {
     const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', name: 'strikes', store })
     const key = new Rule('login', '5/1m').key('ann')
     for (const [call, kind] of [
-      [() => limiter.allow([]), ConfigError],
-      [() => limiter.allow('ann'), ConfigError],
-      [() => limiter.allow(key, { cost: 1.5 }), ConfigError],
-      [() => limiter.allow(key, { now: -1 }), ConfigError],
-      [() => limiter.allow(key, { x: 1 }), ConfigError],
+      [() => limiter.decide([]), ConfigError],
+      [() => limiter.decide('ann'), ConfigError],
+      [() => limiter.decide(key, { cost: 1.5 }), ConfigError],
+      [() => limiter.decide(key, { now: -1 }), ConfigError],
+      [() => limiter.decide(key, { x: 1 }), ConfigError],
       [() => limiter.attempt(Array(17).fill(key)), ConfigError],
       [() => strikes.attempt(''), InvalidKeyError],
       [() => strikes.reserve(5), InvalidKeyError],
@@ -287,10 +287,10 @@ describe('over a server', () => {
       rules: { login: '2/1h' },
     })
     assert.ok(limiter.store instanceof RedisStore)
-    assert.equal((await limiter.allow(limiter.rules.login.key('ann'))).remaining, 1)
+    assert.equal((await limiter.decide(limiter.rules.login.key('ann'))).remaining, 1)
     assert.ok((await server.keys()).some((name) => name.startsWith('configured:{login:')))
     await limiter.store.close()
-    assert.equal((await limiter.allow(limiter.rules.login.key('ann'))).reason, 'unavailable')
+    assert.equal((await limiter.decide(limiter.rules.login.key('ann'))).reason, 'unavailable')
     assert.equal(new Limiter().store, undefined)
     for (const config of [
       { redis: 'x' },
@@ -307,7 +307,7 @@ describe('over a server', () => {
     const context = new AsyncLocalStorage()
     const seen = await many(20, (n) =>
       context.run(n, async () => {
-        await limiter.allow(new Rule('login', '100/1h').key('ann'))
+        await limiter.decide(new Rule('login', '100/1h').key('ann'))
         return context.getStore()
       }),
     )
@@ -322,7 +322,7 @@ describe('over a server', () => {
     const rule = new Rule('login', '5/1h')
     const key = rule.key('ann')
     await server.ask('SET', `corrupt:{login:${key.digest}}:5/1h`, 'zzz')
-    const decision = await new Limiter({ store }).allow(key)
+    const decision = await new Limiter({ store }).decide(key)
     assert.deepEqual([decision.reason, decision.degraded], ['limited', false])
     assert.ok(decision.retryAfterMs <= 3_600_000)
     assert.deepEqual(events, [{ type: 'corrupt_state', rule: 'login' }])
@@ -335,10 +335,10 @@ describe('over a server', () => {
     const limiter = new Limiter({ store })
     const key = new Rule('login', '500/1h').key('ann')
     await until(async () => {
-      await limiter.allow(key)
+      await limiter.decide(key)
       return events.length > 0
     })
-    await many(50, () => limiter.allow(key))
+    await many(50, () => limiter.decide(key))
     assert.deepEqual(events, [{ type: 'store_evicts', policy: 'allkeys-lru' }])
   })
 })
@@ -350,7 +350,7 @@ describe('what a store tells', () => {
       process.on('uncaughtException', (error) => console.log('uncaught', error.message))
       const onEvent = (event) => { console.log(JSON.stringify(event)); throw new Error('mine') }
       const store = new RedisStore(process.argv[1], { onEvent })
-      new Limiter({ store }).allow(new Rule('login', '5/1m').key('ann')).then(({ degraded }) => console.log(degraded))`,
+      new Limiter({ store }).decide(new Rule('login', '5/1m').key('ann')).then(({ degraded }) => console.log(degraded))`,
       `redis://user:sesame@127.0.0.1:${await freePort()}/0`,
     )
     assert.deepEqual([status, stderr], [0, ''])

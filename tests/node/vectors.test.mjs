@@ -159,7 +159,7 @@ function make({ kind, ...given }) {
       return new StrikeRule(text(name), { ...strikes, ...ruleOptions(given) })
     }
     case 'cost':
-      return new Limiter().allowSync(new Rule('any', '5/1m').key('a'), { cost: raw(only(given, ['value']).value) })
+      return new Limiter().decideSync(new Rule('any', '5/1m').key('a'), { cost: raw(only(given, ['value']).value) })
     case 'round_up':
       return http.checkRoundUp(duration(only(given, ['value']).value))
     case 'n':

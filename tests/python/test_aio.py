@@ -22,7 +22,7 @@ def make_calls() -> dict[str, Callable[[], Any]]:
     attempt = asyncio.run(wait(limiter.attempt(RULE.key("a"))))
     _, reservation = asyncio.run(wait(strikes.reserve("a")))
     return {
-        "aio.Limiter.allow": lambda: limiter.allow(RULE.key("a")),
+        "aio.Limiter.decide": lambda: limiter.decide(RULE.key("a")),
         "aio.Limiter.peek": lambda: limiter.peek(RULE.key("a")),
         "aio.Limiter.reset": lambda: limiter.reset(RULE.key("a")),
         "aio.Limiter.attempt": lambda: limiter.attempt(RULE.key("a")),
@@ -113,7 +113,7 @@ def test_the_decision_is_taken_at_the_call_in_call_order() -> None:
 def test_errors_are_raised_by_the_await_and_not_by_the_call() -> None:
     async def main() -> None:
         strikes, limiter = aio.AttemptLimiter(threshold=5, lockout_window="1h"), aio.Limiter()
-        empty, bad_cost = strikes.attempt(""), limiter.allow(RULE.key("a"), cost=-1)
+        empty, bad_cost = strikes.attempt(""), limiter.decide(RULE.key("a"), cost=-1)
         bad_attempt, no_keys = limiter.attempt(RULE.key("a"), cost=1.5), limiter.reset()  # type: ignore[arg-type]
         with pytest.raises(InvalidKeyError, match="a key must not be empty"):
             await empty
@@ -129,21 +129,21 @@ def test_errors_are_raised_by_the_await_and_not_by_the_call() -> None:
 
 def test_an_error_that_is_never_awaited_warns_too() -> None:
     with pytest.warns(RuntimeWarning, match="never awaited"):
-        _dropped = aio.Limiter().allow()
+        _dropped = aio.Limiter().decide()
         del _dropped
 
 
 def test_a_warning_turned_into_an_error_is_told_as_unraisable(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
-    _dropped = aio.Limiter().allow(RULE.key("a"))
+    _dropped = aio.Limiter().decide(RULE.key("a"))
     del _dropped
     assert [type(error) for error in told] == [RuntimeWarning]
 
 
 def test_an_answer_that_dies_under_an_exception_does_not_swallow_it() -> None:
     def fail() -> None:
-        _answer = aio.Limiter().allow(RULE.key("a"))
+        _answer = aio.Limiter().decide(RULE.key("a"))
         raise ZeroDivisionError
 
     with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(ZeroDivisionError):
@@ -153,7 +153,7 @@ def test_an_answer_that_dies_under_an_exception_does_not_swallow_it() -> None:
 def test_a_task_cancelled_before_it_began_leaves_the_attempt_counted() -> None:
     async def main() -> None:
         limiter = aio.Limiter()
-        task = asyncio.create_task(limiter.allow(RULE.key("a")))
+        task = asyncio.create_task(limiter.decide(RULE.key("a")))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -165,11 +165,11 @@ def test_a_task_cancelled_before_it_began_leaves_the_attempt_counted() -> None:
 def test_throw_takes_the_old_forms_as_well() -> None:
     limiter = aio.Limiter()
     with pytest.raises(KeyError):
-        limiter.allow(RULE.key("a")).throw(KeyError)
+        limiter.decide(RULE.key("a")).throw(KeyError)
     with pytest.raises(KeyError, match="x"):
-        limiter.allow(RULE.key("a")).throw(KeyError("x"))
+        limiter.decide(RULE.key("a")).throw(KeyError("x"))
     with pytest.raises(KeyError, match="x"):
-        limiter.allow(RULE.key("a")).throw(KeyError, KeyError("x"), None)
+        limiter.decide(RULE.key("a")).throw(KeyError, KeyError("x"), None)
 
 
 def test_the_twins_take_the_same_arguments_as_the_blocking_limiters() -> None:

@@ -120,7 +120,7 @@ def greedy(rule: Rule | StrikeRule, span: int) -> int:
     limiter, key = Limiter(), rule.key("victim")
     now = admitted = 0
     while now < span:
-        answer = limiter.allow(key, now=seconds(now))
+        answer = limiter.decide(key, now=seconds(now))
         admitted += answer.allowed
         now += micros(answer.retry_after) or 0
     return admitted

@@ -57,7 +57,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "AttemptLimiter": lambda a, b, c: AttemptLimiter(a, b, c),
     "AttemptLimiter options": lambda a, b, c: AttemptLimiter(5, 60, name=a, store=b, on_error=c),
     "Limiter": lambda a, b, c: Limiter(capacity=a, store=b, on_error=c),
-    "Limiter clock": lambda a, b, c: Limiter(clock=lambda: a).allow(KEY, cost=b),
+    "Limiter clock": lambda a, b, c: Limiter(clock=lambda: a).decide(KEY, cost=b),
     "Limiter.from_config": lambda a, b, c: Limiter.from_config(a, clock=b),
     "Limiter.from_config entries": lambda a, b, c: Limiter.from_config({"capacity": a, "rules": b, "on_error": c}),
     "Limiter.from_config rules": lambda a, b, c: Limiter.from_config(
@@ -82,8 +82,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "AttemptLimiter.retry_after": lambda a, b, c: strikes.retry_after(a, b),
     "AttemptLimiter.refund": lambda a, b, c: strikes.refund(a, b),
     "AttemptLimiter.reset": lambda a, b, c: strikes.reset(a),
-    "Limiter.allow": lambda a, b, c: limiter.allow(a, cost=b, now=c),
-    "Limiter.allow key": lambda a, b, c: limiter.allow(KEY, cost=b, now=c),
+    "Limiter.decide": lambda a, b, c: limiter.decide(a, cost=b, now=c),
+    "Limiter.decide key": lambda a, b, c: limiter.decide(KEY, cost=b, now=c),
     "Limiter.peek": lambda a, b, c: limiter.peek(KEY, a, cost=b, now=c),
     "Limiter.reset": lambda a, b, c: limiter.reset(a, b),
     "Limiter.attempt": lambda a, b, c: limiter.attempt(KEY, cost=a, now=b, count_on=c),
@@ -120,7 +120,7 @@ def test_no_argument_causes_a_panic(name: str) -> None:
 @pytest.mark.parametrize("cost", [-1, 1.5, float("nan"), float("inf"), "2", True, 2**32, Decimal(1), [1]])
 def test_a_bad_cost_is_refused_and_nothing_counted(cost: Any) -> None:
     limiter = Limiter()
-    for call in (limiter.allow, limiter.peek, limiter.attempt):
+    for call in (limiter.decide, limiter.peek, limiter.attempt):
         with pytest.raises(ConfigError, match="^cost must be a whole number from 0 to 4294967295, value="):
             call(KEY, cost=cost)
     assert len(limiter) == 0
@@ -129,7 +129,7 @@ def test_a_bad_cost_is_refused_and_nothing_counted(cost: Any) -> None:
 @pytest.mark.parametrize("now", [-1, float("nan"), float("inf"), 2**53, 2**200, "5", True, timedelta(1)])
 def test_a_bad_now_is_refused_and_nothing_counted(now: Any) -> None:
     limiter, strikes = Limiter(), AttemptLimiter(threshold=5, lockout_window=60)
-    for call in (lambda: limiter.allow(KEY, now=now), lambda: strikes.attempt("ann", now)):
+    for call in (lambda: limiter.decide(KEY, now=now), lambda: strikes.attempt("ann", now)):
         with pytest.raises(ConfigError, match="^now must be from 0 to 4503599627370496 microseconds, value="):
             call()
     assert len(limiter) == len(strikes) == 0
@@ -183,11 +183,11 @@ def test_what_is_no_store_is_refused() -> None:
 def test_a_key_that_no_rule_made_is_a_type_error() -> None:
     for keys in (("ann",), (KEY, "ann"), (KEY, None), (None, KEY), ([KEY],)):
         with pytest.raises(TypeError, match="a call takes keys made by a rule"):
-            Limiter().allow(*keys)
+            Limiter().decide(*keys)
     with pytest.raises(ConfigError, match="^a call takes 1 to 16 keys, keys=0$"):
-        Limiter().allow()
+        Limiter().decide()
     with pytest.raises(ConfigError, match="^a call takes 1 to 16 keys, keys=17$"):
-        Limiter().allow(*[RULE.key(str(n)) for n in range(17)])
+        Limiter().decide(*[RULE.key(str(n)) for n in range(17)])
 
 
 def test_a_limiter_from_a_mapping_has_its_rules_by_name() -> None:

@@ -21,9 +21,9 @@ def test_a_clock_is_read_once_a_call_and_not_when_now_is_given() -> None:
         return 5.0
 
     limiter = Limiter(clock=clock)
-    limiter.allow(RULE.key("a"), RULE.key("b"), now=4)
+    limiter.decide(RULE.key("a"), RULE.key("b"), now=4)
     assert read == []
-    limiter.allow(RULE.key("a"), RULE.key("b"))
+    limiter.decide(RULE.key("a"), RULE.key("b"))
     assert len(read) == 1
     AttemptLimiter(1, 60, clock=clock).attempt("a")
     TokenBucket(clock=clock).allow("a")
@@ -37,7 +37,7 @@ def test_an_error_of_a_clock_is_the_callers_and_nothing_is_counted() -> None:
 
     limiter = Limiter(clock=clock)
     with pytest.raises(ZeroDivisionError):
-        limiter.allow(RULE.key("a"))
+        limiter.decide(RULE.key("a"))
     assert len(limiter) == 0
 
 
@@ -45,7 +45,7 @@ def test_an_error_of_a_clock_is_the_callers_and_nothing_is_counted() -> None:
 def test_a_clock_that_gives_no_seconds_is_an_error(told: Any) -> None:
     limiter = Limiter(clock=lambda: told)
     with pytest.raises((ConfigError, TypeError)):
-        limiter.allow(RULE.key("a"))
+        limiter.decide(RULE.key("a"))
     assert len(limiter) == 0
 
 
@@ -79,7 +79,7 @@ def test_a_manual_clock_drives_every_limiter(doorkeep_clock: ManualClock) -> Non
     limiter = Limiter(clock=doorkeep_clock)
 
     def admitted() -> list[bool]:
-        answers = (strikes.attempt("a"), bucket.allow("a"), window.consume("a"), limiter.allow(RULE.key("a")))
+        answers = (strikes.attempt("a"), bucket.allow("a"), window.consume("a"), limiter.decide(RULE.key("a")))
         return [bool(answer) for answer in answers]
 
     assert admitted() == [True] * 4
@@ -101,25 +101,25 @@ def test_a_clock_that_goes_back_ends_no_lockout_early(doorkeep_clock: ManualCloc
 
 def test_a_float_now_is_rounded_to_the_nearest_microsecond() -> None:
     limiter = Limiter()
-    limiter.allow(RULE.key("a"), now=0.0000004)
+    limiter.decide(RULE.key("a"), now=0.0000004)
     assert limiter.peek(RULE.key("a"), now=0).retry_after == timedelta(seconds=60)
-    limiter.allow(RULE.key("b"), now=0.0000006)
+    limiter.decide(RULE.key("b"), now=0.0000006)
     assert limiter.peek(RULE.key("b"), now=0).retry_after == timedelta(seconds=60, microseconds=1)
 
 
 def test_the_default_clock_counts_from_the_unix_epoch() -> None:
     limiter = Limiter()
-    limiter.allow(RULE.key("a"))
+    limiter.decide(RULE.key("a"))
     now = time.time()
-    assert not limiter.allow(RULE.key("a"), now=now)
-    assert limiter.allow(RULE.key("a"), now=now + 62)
+    assert not limiter.decide(RULE.key("a"), now=now)
+    assert limiter.decide(RULE.key("a"), now=now + 62)
 
 
 def test_the_fixtures_give_limiters_on_the_manual_clock(
     doorkeep_clock: ManualClock, doorkeep_limiter: Limiter, doorkeep_aio_limiter: aio.Limiter
 ) -> None:
-    assert doorkeep_limiter.allow(RULE.key("a"))
-    assert not doorkeep_limiter.allow(RULE.key("a"))
+    assert doorkeep_limiter.decide(RULE.key("a"))
+    assert not doorkeep_limiter.decide(RULE.key("a"))
     doorkeep_clock.advance("1m")
-    assert doorkeep_limiter.allow(RULE.key("a"))
+    assert doorkeep_limiter.decide(RULE.key("a"))
     assert len(doorkeep_aio_limiter) == 0

@@ -50,7 +50,7 @@ def test_500_attempts_from_a_large_thread_pool_admit_the_threshold() -> None:
 def test_500_calls_on_two_keys_from_threads_admit_what_both_allow() -> None:
     limiter = Limiter()
     wide = Rule("wide", "50/1h")
-    decisions = race(lambda: limiter.allow(RULE.key("ann"), STRIKES.key("ann"), wide.key("ann")))
+    decisions = race(lambda: limiter.decide(RULE.key("ann"), STRIKES.key("ann"), wide.key("ann")))
     assert sum(map(bool, decisions)) == 5
     assert limiter.peek(wide.key("ann")).remaining == 45
 
@@ -115,7 +115,7 @@ def test_one_limiter_serves_several_event_loops_one_after_another_and_in_threads
     limiter = aio.Limiter()
 
     async def once() -> bool:
-        return bool(await limiter.allow(RULE.key("ann")))
+        return bool(await limiter.decide(RULE.key("ann")))
 
     admitted = [asyncio.run(once()) for _ in range(3)]
     admitted += race(lambda: asyncio.run(once()), 20)
@@ -126,11 +126,11 @@ FORK = """
 import os
 from doorkeep import Limiter, Rule
 rule, limiter = Rule("login-ip", "5/1h"), Limiter()
-limiter.allow(rule.key("ann"))
+limiter.decide(rule.key("ann"))
 child = os.fork()
 if child == 0:
     # Four are left in the copy; the parent must not see them spent.
-    os._exit(sum(bool(limiter.allow(rule.key("ann"))) for _ in range(10)))
+    os._exit(sum(bool(limiter.decide(rule.key("ann"))) for _ in range(10)))
 _, status = os.waitpid(child, 0)
 print(os.waitstatus_to_exitcode(status), limiter.peek(rule.key("ann")).remaining)
 """

@@ -23,8 +23,8 @@ RULE = Rule("login", "1/1h")
 
 def denied() -> Decision:
     limiter = Limiter()
-    limiter.allow(RULE.key("a"), now=0)
-    return limiter.allow(RULE.key("a"), now=0)
+    limiter.decide(RULE.key("a"), now=0)
+    return limiter.decide(RULE.key("a"), now=0)
 
 
 def test_errors_derive_from_what_a_caller_would_already_catch() -> None:
@@ -67,9 +67,9 @@ def test_decisions_pickle_and_compare_by_value() -> None:
     limiter = Limiter()
     decisions = [
         denied(),
-        limiter.allow(RULE.key("a"), cost=2, now=0),
-        limiter.allow(strikes.key("a"), now=0),
-        limiter.allow(strikes.key("a"), now=0),
+        limiter.decide(RULE.key("a"), cost=2, now=0),
+        limiter.decide(strikes.key("a"), now=0),
+        limiter.decide(strikes.key("a"), now=0),
     ]
     for decision in decisions:
         copied = pickle.loads(pickle.dumps(decision))
@@ -106,10 +106,10 @@ def test_rates_pickle_and_compare_by_value() -> None:
 def test_whole_seconds_are_rounded_up_and_at_least_one_on_a_denial() -> None:
     for wait, told in [("1us", 1), ("999ms", 1), ("1s", 1), ("1001ms", 2), ("30d", 2_592_000)]:
         rule, limiter = Rule("login", [Rate(1, wait)]), Limiter()
-        assert limiter.allow(rule.key("a"), now=0).retry_after_seconds == 0
-        assert limiter.allow(rule.key("a"), now=0).retry_after_seconds == told
+        assert limiter.decide(rule.key("a"), now=0).retry_after_seconds == 0
+        assert limiter.decide(rule.key("a"), now=0).retry_after_seconds == told
 
 
 def test_a_cost_above_the_rate_has_no_wait() -> None:
-    decision = Limiter().allow(RULE.key("a"), cost=2)
+    decision = Limiter().decide(RULE.key("a"), cost=2)
     assert (decision.retry_after, decision.retry_after_seconds, decision.allowed) == (None, None, False)

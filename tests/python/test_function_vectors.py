@@ -148,7 +148,7 @@ def make(record: dict[str, Any]) -> Any:
         "fixed_window": FixedWindow,
         "rule": Rule,
         "strike_rule": StrikeRule,
-        "cost": lambda value: Limiter().allow(Rule("login", "5/1m").key("ann"), cost=value),
+        "cost": lambda value: Limiter().decide(Rule("login", "5/1m").key("ann"), cost=value),
         "n": lambda value: TokenBucket().allow_n("ann", value),
         "round_up": lambda value: http.check_round_up(value),
     }

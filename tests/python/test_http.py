@@ -15,8 +15,8 @@ LOGIN = Rule("login", "1/1m", by=("account",))
 
 def test_the_decision_of_every_limiter_has_an_answer() -> None:
     limiter, key = Limiter(), LOGIN.key("ann")
-    assert http.status(limiter.allow(key, now=0)) == 200
-    denied = limiter.allow(key, now=0)
+    assert http.status(limiter.decide(key, now=0)) == 200
+    denied = limiter.decide(key, now=0)
     assert (http.status(denied), http.headers(denied, [key])) == (429, {"Retry-After": "60"})
     assert http.headers(denied, key) == {"Retry-After": "60"}
 
@@ -32,8 +32,8 @@ def test_the_decision_of_every_limiter_has_an_answer() -> None:
 def test_every_wait_is_said_as_whole_seconds_after_which_the_call_is_admitted() -> None:
     limiter, key = Limiter(), Rule("login", "7/1m").key("ann")
     for _ in range(7):
-        limiter.allow(key, now=0)
-    seconds = int(http.headers(limiter.allow(key, now=0.3), key)["Retry-After"])
+        limiter.decide(key, now=0)
+    seconds = int(http.headers(limiter.decide(key, now=0.3), key)["Retry-After"])
     assert not limiter.peek(key, now=0.3 + seconds - 1).allowed
     assert limiter.peek(key, now=0.3 + seconds).allowed
 
@@ -41,8 +41,8 @@ def test_every_wait_is_said_as_whole_seconds_after_which_the_call_is_admitted() 
 def test_two_accounts_at_the_same_step_get_the_same_answer() -> None:
     def answer(account: str) -> dict[str, str]:
         limiter, key = Limiter(), LOGIN.key(account)
-        limiter.allow(key, now=0)
-        return http.headers(limiter.allow(key, now=1), key, rate_limit=True)
+        limiter.decide(key, now=0)
+        return http.headers(limiter.decide(key, now=1), key, rate_limit=True)
 
     assert answer("ann@example.com") == answer("nobody@example.com")
 
@@ -57,7 +57,7 @@ def test_what_is_no_decision_is_refused(odd: Any) -> None:
 
 def test_a_decision_that_was_not_awaited_is_no_admission() -> None:
     async def forget() -> None:
-        answer: Any = aio.Limiter().allow(LOGIN.key("ann"))
+        answer: Any = aio.Limiter().decide(LOGIN.key("ann"))
         with pytest.raises(TypeError):
             http.status(answer)
         assert http.status(await answer) == 200
@@ -66,7 +66,7 @@ def test_a_decision_that_was_not_awaited_is_no_admission() -> None:
 
 
 def test_keys_that_are_none_and_steps_that_are_not_whole_seconds_are_refused() -> None:
-    decision = Limiter().allow(LOGIN.key("ann"))
+    decision = Limiter().decide(LOGIN.key("ann"))
     keys: Any = ["ann"]
     with pytest.raises(TypeError):
         http.headers(decision, keys)

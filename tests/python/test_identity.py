@@ -270,7 +270,7 @@ def test_addresses_of_one_network_share_the_strikes_of_an_account() -> None:
 
     def attempts(subnet: str, count: int) -> list[str]:
         keys = [keys_for(rule, address=f"2001:db8:0:{subnet}::{i:x}", account="bob") for i in range(count)]
-        return [limiter.allow(*key, now=0).outcome.name for key in keys]
+        return [limiter.decide(*key, now=0).outcome.name for key in keys]
 
     assert attempts("1", 100) == ["ALLOWED"] * 4 + ["ALLOWED_LAST_ATTEMPT"] + ["DENIED"] * 95
     assert attempts("2", 1) == ["ALLOWED"]

@@ -33,12 +33,12 @@ def test_odd_strings_are_each_a_bucket_of_their_own() -> None:
     bucket, window = TokenBucket(rate=1), FixedWindow(limit=1, window="1h")
     texts = list(dict.fromkeys(ODD))
     for text in texts:
-        assert limiter.allow(RULE.key(text))
+        assert limiter.decide(RULE.key(text))
         assert strikes.attempt(text)
         assert bucket.allow(text)
         assert window.consume(text)
     for text in texts:
-        assert not limiter.allow(RULE.key(text))
+        assert not limiter.decide(RULE.key(text))
         assert strikes.attempt(text) is Outcome.DENIED
         assert not bucket.allow(text)
         assert not window.consume(text)
@@ -117,23 +117,23 @@ def test_one_address_in_any_spelling_is_one_key() -> None:
 def test_addresses_of_one_network_share_one_bucket(doorkeep_clock: object) -> None:
     strikes = StrikeRule("ip", threshold=5, lockout_window=60)
     limiter = Limiter()
-    decisions = [limiter.allow(strikes.ip_key(f"2001:db8:0:1::{n:x}")) for n in range(100)]
+    decisions = [limiter.decide(strikes.ip_key(f"2001:db8:0:1::{n:x}")) for n in range(100)]
     assert [decision.outcome.name for decision in decisions[:6]] == ["ALLOWED"] * 4 + [
         "ALLOWED_LAST_ATTEMPT",
         "DENIED",
     ]
     assert sum(map(bool, decisions)) == 5
-    assert limiter.allow(strikes.ip_key("2001:db8:0:2::1"))
+    assert limiter.decide(strikes.ip_key("2001:db8:0:2::1"))
     assert network("2001:db8:0:2::1", 56) == network("2001:db8:0:1::1", ipv6_prefix=56)
 
 
 def test_rules_of_one_name_must_agree_within_a_limiter() -> None:
     limiter = Limiter()
-    limiter.allow(Rule("login", "5/1m").key("a"))
+    limiter.decide(Rule("login", "5/1m").key("a"))
     with pytest.raises(ConfigError, match="rules of one name must agree"):
-        limiter.allow(Rule("login", "6/1m").key("a"))
+        limiter.decide(Rule("login", "6/1m").key("a"))
     with pytest.raises(ConfigError, match="rules of one name must agree"):
-        limiter.allow(StrikeRule("login", threshold=5, lockout_window=60).key("a"))
+        limiter.decide(StrikeRule("login", threshold=5, lockout_window=60).key("a"))
     assert limiter.peek(Rule("login", "5/1m").key("a")).remaining == 4
 
 

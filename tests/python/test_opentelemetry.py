@@ -23,8 +23,8 @@ def busy() -> Limiter:
     """Give a limiter that admitted two, denied one as locked and one as limited."""
     limiter = Limiter(clock=ManualClock(1000))
     for _ in range(3):
-        limiter.allow(IP.key(SECRET), ACCOUNT.key(SECRET))
-    limiter.allow(IP.key(SECRET), cost=21)
+        limiter.decide(IP.key(SECRET), ACCOUNT.key(SECRET))
+    limiter.decide(IP.key(SECRET), cost=21)
     return limiter
 
 
@@ -75,7 +75,7 @@ def test_reads_the_counters_at_each_collection(reading: Reading) -> None:
     limiter = busy()
     instrument(limiter, reading.meter)
     reading.points()
-    limiter.allow(IP.key("bob"))
+    limiter.decide(IP.key("bob"))
     assert ("doorkeep.allowed", {"rule": "login-ip"}, 3) in reading.points()
 
 

@@ -24,8 +24,8 @@ def busy() -> Limiter:
     """Give a limiter that admitted two, denied one as locked and one as limited."""
     limiter = Limiter(clock=ManualClock(1000))
     for _ in range(3):
-        limiter.allow(IP.key(SECRET), ACCOUNT.key(SECRET))
-    limiter.allow(IP.key(SECRET), cost=21)
+        limiter.decide(IP.key(SECRET), ACCOUNT.key(SECRET))
+    limiter.decide(IP.key(SECRET), cost=21)
     return limiter
 
 
@@ -83,7 +83,7 @@ def test_reads_the_counters_at_each_scrape_and_never_adds_them_up(scrape: Any) -
     limiter = busy()
     register(limiter, registry)
     scrape(registry)
-    limiter.allow(IP.key("bob"))
+    limiter.decide(IP.key("bob"))
     assert samples(scrape(registry))[sample("doorkeep_allowed_total", rule="login-ip")] == 3
 
 
@@ -91,7 +91,7 @@ def test_counts_the_calls_for_which_a_store_could_not_be_asked(scrape: Any) -> N
     registry = CollectorRegistry()
     limiter = Limiter(store=RedisStore("redis://127.0.0.1:1/0"), on_error="closed")
     register(limiter, registry)
-    limiter.allow(IP.key(SECRET))
+    limiter.decide(IP.key(SECRET))
     said = samples(scrape(registry))
     assert said[sample("doorkeep_store_failed_total", mode="closed")] == 1
     assert said[sample("doorkeep_denied_total", rule="login-ip", reason="unavailable")] == 1

@@ -148,7 +148,7 @@ def test_a_lifespan_closes_stores_after_the_applications_own_has_ended() -> None
     async def own(app: Any) -> AsyncIterator[dict[str, str]]:
         events.append("started")
         yield {"word": "given"}
-        assert (await limiter.allow(ANN)).reason == "unavailable"
+        assert (await limiter.decide(ANN)).reason == "unavailable"
         events.append("ended")
 
     app = Starlette(lifespan=lifespan(limiter, store, Limiter(), inner=own))

@@ -106,10 +106,10 @@ def test_a_limiter_from_a_mapping_makes_its_store(shared: Server) -> None:
     first, second = Limiter.from_config(config), Limiter.from_config(config)
     key = first.rules["login-ip"].key("ann")
     first.reset(key)
-    assert [bool(limiter.allow(key)) for limiter in (first, second, first)] == [True, True, False]
+    assert [bool(limiter.decide(key)) for limiter in (first, second, first)] == [True, True, False]
     assert isinstance(first.store, RedisStore)
     first.store.close()
-    assert first.allow(key).reason == "unavailable"
+    assert first.decide(key).reason == "unavailable"
     with pytest.raises(ConfigError, match="redis url must read"):
         Limiter.from_config({"redis": "127.0.0.1"})
     for options in ({"prefix": ""}, {"timeout": "soon"}, {"on_error": "shut"}):
@@ -122,7 +122,7 @@ def test_one_store_serves_blocking_and_awaitable_limiters_of_all_kinds(shared: S
     store = open_store(shared.url)
 
     async def main() -> None:
-        assert (await aio.Limiter(store=store).allow(RULE.key("ann"))).remaining == 4
+        assert (await aio.Limiter(store=store).decide(RULE.key("ann"))).remaining == 4
         assert await aio.AttemptLimiter(2, "1h", name="strikes", store=store).attempt("ann") is Outcome.ALLOWED
         assert await aio.TokenBucket(3, "1h", name="bucket", store=store).allow_n("ann", 2)
         assert await aio.FixedWindow(2, "1h", name="window", store=store).consume("ann")
@@ -130,7 +130,7 @@ def test_one_store_serves_blocking_and_awaitable_limiters_of_all_kinds(shared: S
     asyncio.run(main())
     limiter = Limiter(store=store)
     assert limiter.store is store
-    assert limiter.allow(RULE.key("ann")).remaining == 3
+    assert limiter.decide(RULE.key("ann")).remaining == 3
     strikes = AttemptLimiter(2, "1h", name="strikes", store=store)
     assert strikes.attempt("ann") is Outcome.ALLOWED_LAST_ATTEMPT
     assert strikes.locked("ann")
@@ -166,8 +166,8 @@ def test_an_attempt_in_a_block_is_settled_in_the_store(shared: Server, open_stor
 def test_every_key_has_a_prefix_a_bounded_name_and_a_time_to_live(shared: Server, open_store: OpenStore) -> None:
     store = open_store(shared.url, prefix="ttl")
     limiter = Limiter(store=store)
-    limiter.allow(RULE.key("ann"), STRIKES.key("x" * 1_000_000))
-    limiter.allow(RULE.key("*"), now=5)
+    limiter.decide(RULE.key("ann"), STRIKES.key("x" * 1_000_000))
+    limiter.decide(RULE.key("*"), now=5)
     AttemptLimiter(2, "1h", name="s", store=store).attempt("ann@example.com")
     FixedWindow(2, "1h", name="w", store=store).consume("ann@example.com")
     found = shared.keys("ttl:*")
@@ -182,15 +182,15 @@ def test_the_time_is_the_servers_unless_a_clock_or_now_is_given(shared: Server, 
     clock = ManualClock(1_000)
     rule = Rule("clock", "1/1m")
     limiter = Limiter(store=open_store(shared.url), clock=clock)
-    assert limiter.allow(rule.key("a"))
-    assert not limiter.allow(rule.key("a"))
+    assert limiter.decide(rule.key("a"))
+    assert not limiter.decide(rule.key("a"))
     clock.advance("1m")
-    assert limiter.allow(rule.key("a"))
-    assert limiter.allow(rule.key("a"), now=1_120)
+    assert limiter.decide(rule.key("a"))
+    assert limiter.decide(rule.key("a"), now=1_120)
     # A clock that is wrong by years changes nothing where nobody asks it.
     bare = Limiter(store=open_store(shared.url))
-    assert bare.allow(rule.key("a"), now=5)
-    healed = bare.allow(rule.key("a"))
+    assert bare.decide(rule.key("a"), now=5)
+    healed = bare.decide(rule.key("a"))
     assert healed
     assert healed.reset_after <= timedelta(minutes=1)
 
@@ -199,7 +199,7 @@ def test_two_replicas_with_clocks_apart_admit_what_the_server_says(shared: Serve
     rule = Rule("ten", "10/60s")
     replicas = [Limiter(store=open_store(shared.url, prefix="replicas")) for _ in range(2)]
     replicas[0].reset(rule.key("ann"))
-    admitted = sum(bool(replicas[n % 2].allow(rule.key("ann"))) for n in range(1000))
+    admitted = sum(bool(replicas[n % 2].decide(rule.key("ann"))) for n in range(1000))
     assert admitted == 10
 
 
@@ -208,13 +208,13 @@ def test_a_reset_of_a_pattern_touches_only_the_literal_key(shared: Server, open_
     strikes = AttemptLimiter(1, "1h", name="patterns", store=limiter.store)
     for name in ("ali", "alice", "a", "b"):
         assert strikes.attempt(name)
-        assert limiter.allow(RULE.key(name), cost=5)
+        assert limiter.decide(RULE.key(name), cost=5)
     for pattern in ("*", "ali*", "[ab]*", "a?", "\\*"):
         assert strikes.reset(pattern) is True
         assert limiter.reset(RULE.key(pattern)) is True
     for name in ("ali", "alice", "a", "b"):
         assert strikes.locked(name)
-        assert not limiter.allow(RULE.key(name))
+        assert not limiter.decide(RULE.key(name))
 
 
 def test_500_reserves_from_threads_admit_exactly_the_threshold(shared: Server, open_store: OpenStore) -> None:
@@ -246,7 +246,7 @@ def test_500_gathered_calls_on_two_keys_admit_what_both_allow(shared: Server, op
     limiter, wide = aio.Limiter(store=open_store(shared.url)), Rule("wide", "50/1h")
 
     async def main() -> None:
-        calls = [limiter.allow(RULE.key("ann"), STRIKES.key("ann"), wide.key("ann")) for _ in range(CALLS)]
+        calls = [limiter.decide(RULE.key("ann"), STRIKES.key("ann"), wide.key("ann")) for _ in range(CALLS)]
         assert sum(map(bool, await asyncio.gather(*calls))) == 5
         assert (await limiter.peek(wide.key("ann"))).remaining == 45
 
@@ -259,10 +259,10 @@ from doorkeep import Limiter, RedisStore, Rule, aio
 store = RedisStore("redis://ann:hunter2@127.0.0.1:1/0")
 rule = Rule("login-ip", "2/1h")
 blocking = Limiter(store=store)
-print([bool(blocking.allow(rule.key("ann"))) for _ in range(3)])
+print([bool(blocking.decide(rule.key("ann"))) for _ in range(3)])
 async def main():
     limiter = aio.Limiter(store=store)
-    print([bool(await limiter.allow(rule.key("ann"))) for _ in range(3)])
+    print([bool(await limiter.decide(rule.key("ann"))) for _ in range(3)])
     await store.aclose()
 asyncio.run(main())
 store.close()

@@ -76,7 +76,7 @@ def limiter(redis: Server, open_store: OpenStore) -> aio.Limiter:
 def slow(proxy: Proxy, open_store: OpenStore) -> Iterator[aio.Limiter]:
     """Give a limiter, connected and warm, whose server is silent from now on, for two seconds a call."""
     limiter = aio.Limiter(store=open_store(proxy.url, on_error="closed"))
-    asyncio.run(wait(limiter.allow(RULE.key("warm"))))
+    asyncio.run(wait(limiter.decide(RULE.key("warm"))))
     proxy.set("stall")
     yield limiter
     proxy.set("pass")
@@ -93,11 +93,11 @@ def left(limiter: aio.Limiter, key: str, rule: Rule = RULE) -> int:
 
 def test_an_answer_serves_wherever_a_coroutine_does(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
-        assert await limiter.allow(RULE.key("a"))
-        assert await asyncio.create_task(limiter.allow(RULE.key("a")))
-        assert await asyncio.wait_for(limiter.allow(RULE.key("a")), 5)
-        assert all(await asyncio.gather(limiter.allow(RULE.key("a")), limiter.allow(RULE.key("a"))))
-        assert not await limiter.allow(RULE.key("a"))
+        assert await limiter.decide(RULE.key("a"))
+        assert await asyncio.create_task(limiter.decide(RULE.key("a")))
+        assert await asyncio.wait_for(limiter.decide(RULE.key("a")), 5)
+        assert all(await asyncio.gather(limiter.decide(RULE.key("a")), limiter.decide(RULE.key("a"))))
+        assert not await limiter.decide(RULE.key("a"))
         done, pending = await asyncio.wait([asyncio.ensure_future(limiter.peek(RULE.key("a")))])
         assert [bool(task.result()) for task in done] == [False]
         assert not pending
@@ -107,7 +107,7 @@ def test_an_answer_serves_wherever_a_coroutine_does(run: Run, limiter: aio.Limit
 
 def test_10_000_calls_in_flight_are_all_answered(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
-        decisions = await asyncio.gather(*[limiter.allow(WIDE.key("a")) for _ in range(10_000)])
+        decisions = await asyncio.gather(*[limiter.decide(WIDE.key("a")) for _ in range(10_000)])
         assert sorted(decision.remaining for decision in decisions) == list(range(90_000, 100_000))
 
     run(main())
@@ -115,7 +115,7 @@ def test_10_000_calls_in_flight_are_all_answered(run: Run, limiter: aio.Limiter)
 
 def test_the_request_is_sent_at_the_call_and_the_await_may_come_late(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
-        answer = limiter.allow(RULE.key("a"), cost=5)
+        answer = limiter.decide(RULE.key("a"), cost=5)
         time.sleep(0.2)
         assert not await limiter.peek(RULE.key("a"))
         assert await answer
@@ -124,11 +124,11 @@ def test_the_request_is_sent_at_the_call_and_the_await_may_come_late(run: Run, l
 
 
 def test_a_call_may_be_made_before_there_is_a_loop_and_in_another_one(limiter: aio.Limiter) -> None:
-    early = limiter.allow(RULE.key("a"))
+    early = limiter.decide(RULE.key("a"))
     assert asyncio.run(wait(early)).remaining == 4
 
     async def call() -> Any:
-        return limiter.allow(RULE.key("a"))
+        return limiter.decide(RULE.key("a"))
 
     assert asyncio.run(wait(asyncio.run(call()))).remaining == 3
 
@@ -140,7 +140,7 @@ def test_errors_are_raised_by_the_await_and_not_by_the_call(run: Run, limiter: a
             with pytest.raises(InvalidKeyError, match="a key must not be empty"):
                 await answer
         many = [RULE.key(str(n)) for n in range(17)]
-        for bad in (limiter.allow(), limiter.allow(*many), limiter.allow(RULE.key("a"), cost=-1)):
+        for bad in (limiter.decide(), limiter.decide(*many), limiter.decide(RULE.key("a"), cost=-1)):
             with pytest.raises(ConfigError):
                 await bad
         attempt = await limiter.attempt(RULE.key("a"))
@@ -152,9 +152,9 @@ def test_errors_are_raised_by_the_await_and_not_by_the_call(run: Run, limiter: a
 
 def test_an_answer_is_awaited_once(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
-        answer = limiter.allow(RULE.key("a"))
+        answer = limiter.decide(RULE.key("a"))
         await answer
-        with pytest.raises(RuntimeError, match="aio.Limiter.allow was already awaited"):
+        with pytest.raises(RuntimeError, match="aio.Limiter.decide was already awaited"):
             await answer
 
     run(main())
@@ -162,25 +162,25 @@ def test_an_answer_is_awaited_once(run: Run, limiter: aio.Limiter) -> None:
 
 def test_an_await_outside_of_asyncio_is_an_error_and_no_hang(slow: aio.Limiter) -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
-        slow.allow(RULE.key("a")).send(None)
+        slow.decide(RULE.key("a")).send(None)
 
 
 def test_a_cancelled_call_runs_to_its_end_and_stays_counted(run: Run, proxy: Proxy, open_store: OpenStore) -> None:
     limiter = aio.Limiter(store=open_store(proxy.url, prefix="cancelled"))
 
     async def main() -> None:
-        await limiter.allow(RULE.key("warm"))
+        await limiter.decide(RULE.key("warm"))
         proxy.set("stall")
-        task = asyncio.create_task(limiter.allow(RULE.key("a")))
+        task = asyncio.create_task(limiter.decide(RULE.key("a")))
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(limiter.allow(RULE.key("a")), 0.05)
+            await asyncio.wait_for(limiter.decide(RULE.key("a")), 0.05)
         proxy.set("pass")
         # The connection is the same, and usable: replies that nobody waits for are not taken for others.
-        assert (await limiter.allow(RULE.key("b"), cost=2)).remaining == 3
+        assert (await limiter.decide(RULE.key("b"), cost=2)).remaining == 3
         assert (await limiter.peek(RULE.key("a"))).remaining == 3
         assert proxy.accepted == 1
 
@@ -213,7 +213,7 @@ def test_an_attempt_in_a_block_is_settled_by_how_the_block_ends(run: Run, limite
         assert await attempt.cancel() is True
         assert await attempt.cancel() is False
         assert await remaining() == (3, 4)
-        await limiter.allow(RULE.key("a"), cost=3)
+        await limiter.decide(RULE.key("a"), cost=3)
         with pytest.raises(AttemptDenied) as denied:
             async with limiter.attempt(*keys):
                 pass
@@ -271,7 +271,7 @@ def test_a_loop_is_freed_with_its_bridge(run: Run, limiter: aio.Limiter) -> None
 
     async def main() -> None:
         seen.append(weakref.ref(asyncio.get_running_loop()))
-        await asyncio.gather(*[limiter.allow(WIDE.key("a")) for _ in range(10)])
+        await asyncio.gather(*[limiter.decide(WIDE.key("a")) for _ in range(10)])
 
     run(main())
     descriptors = count_descriptors()
@@ -296,7 +296,7 @@ def test_a_loop_closed_with_calls_in_flight_is_freed_and_harms_nobody(
 
         async def main() -> None:
             for _ in range(10):
-                tasks.append(asyncio.ensure_future(slow.allow(WIDE.key("a"))))
+                tasks.append(asyncio.ensure_future(slow.decide(WIDE.key("a"))))
             await asyncio.sleep(0.05)
 
         tasks: list[Any] = []
@@ -320,8 +320,8 @@ def test_a_blocking_call_inside_a_running_loop_is_answered(run: Run, limiter: ai
     blocking = Limiter(store=limiter.store)
 
     async def main() -> None:
-        answer = limiter.allow(RULE.key("a"))
-        assert blocking.allow(RULE.key("a"))
+        answer = limiter.decide(RULE.key("a"))
+        assert blocking.decide(RULE.key("a"))
         assert await answer
 
     run(main())

@@ -66,7 +66,7 @@ def open_files() -> int:
 
 def test_three_runs_in_a_row_use_one_limiter(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> list[int]:
-        decisions = await asyncio.gather(*[limiter.allow(RULE.key("ann")) for _ in range(10)])
+        decisions = await asyncio.gather(*[limiter.decide(RULE.key("ann")) for _ in range(10)])
         return sorted(1000 - decision.remaining for decision in decisions)
 
     assert [run(main()) for _ in range(3)] == [list(range(1 + 10 * n, 11 + 10 * n)) for n in range(3)]
@@ -77,7 +77,7 @@ def test_50_runs_leave_no_loop_and_no_file_behind(run: Run, limiter: aio.Limiter
 
     async def main() -> int:
         loops.append(weakref.ref(asyncio.get_running_loop()))
-        return 1000 - (await limiter.allow(RULE.key("ann"))).remaining
+        return 1000 - (await limiter.decide(RULE.key("ann"))).remaining
 
     assert run(main()) == 1
     gc.collect()
@@ -90,7 +90,7 @@ def test_50_runs_leave_no_loop_and_no_file_behind(run: Run, limiter: aio.Limiter
 
 def test_loops_in_threads_share_one_limiter(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> Counter[Outcome]:
-        return Counter([(await limiter.allow(STRIKES.key("ann"))).outcome for _ in range(50)])
+        return Counter([(await limiter.decide(STRIKES.key("ann"))).outcome for _ in range(50)])
 
     with ThreadPoolExecutor(8) as pool:
         found = [made.result() for made in [pool.submit(run, main()) for _ in range(8)]]
@@ -100,7 +100,7 @@ def test_loops_in_threads_share_one_limiter(run: Run, limiter: aio.Limiter) -> N
 def test_500_tasks_are_all_woken_and_the_loop_goes_on(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> int:
         async with heartbeat():
-            tasks = [asyncio.create_task(limiter.allow(RULE.key("ann"))) for _ in range(500)]
+            tasks = [asyncio.create_task(limiter.decide(RULE.key("ann"))) for _ in range(500)]
             return sum(map(bool, await asyncio.wait_for(asyncio.gather(*tasks), 20)))
 
     assert run(main()) == 500
@@ -113,8 +113,8 @@ def test_500_tasks_are_all_woken_and_the_loop_goes_on(run: Run, limiter: aio.Lim
 def test_an_answer_on_its_way_has_no_truth(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen():
-            answer = beside.allow(RULE.key("ann"))
-            with pytest.raises(TypeError, match="the answer of aio.Limiter.allow has to be awaited first"):
+            answer = beside.decide(RULE.key("ann"))
+            with pytest.raises(TypeError, match="the answer of aio.Limiter.decide has to be awaited first"):
                 bool(answer)
         assert (await answer).allowed
 
@@ -124,8 +124,8 @@ def test_an_answer_on_its_way_has_no_truth(run: Run, beside: aio.Limiter, server
 def test_a_wait_that_times_out_leaves_the_attempt_counted(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen(), pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(beside.allow(RULE.key("ann")), 0.05)
-        assert (await beside.allow(RULE.key("other"))).allowed
+            await asyncio.wait_for(beside.decide(RULE.key("ann")), 0.05)
+        assert (await beside.decide(RULE.key("other"))).allowed
 
     run(main())
     until(lambda: spent(beside) == 1)
@@ -134,13 +134,13 @@ def test_a_wait_that_times_out_leaves_the_attempt_counted(run: Run, beside: aio.
 def test_cancelled_tasks_leave_their_attempts_counted(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen():
-            tasks = [asyncio.create_task(beside.allow(RULE.key("ann"))) for _ in range(10)]
+            tasks = [asyncio.create_task(beside.decide(RULE.key("ann"))) for _ in range(10)]
             await asyncio.sleep(0)
             for task in tasks:
                 task.cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(answer) for answer in done} == {asyncio.CancelledError}
-        assert (await beside.allow(RULE.key("other"))).allowed
+        assert (await beside.decide(RULE.key("other"))).allowed
 
     run(main())
     until(lambda: spent(beside) == 10)
@@ -150,13 +150,13 @@ def test_a_loop_closed_with_calls_in_flight_leaves_them_counted_and_harms_no_oth
     run: Run, beside: aio.Limiter, server: Server
 ) -> None:
     async def leave() -> weakref.ref[Any]:
-        tasks = [asyncio.create_task(beside.allow(RULE.key("ann"))) for _ in range(10)]
+        tasks = [asyncio.create_task(beside.decide(RULE.key("ann"))) for _ in range(10)]
         await asyncio.sleep(0.05)
         assert not any(task.done() for task in tasks)
         return weakref.ref(asyncio.get_running_loop())
 
     async def main() -> None:
-        assert (await beside.allow(RULE.key("ann"))).allowed
+        assert (await beside.decide(RULE.key("ann"))).allowed
 
     with server.frozen():
         gone = run(leave())
@@ -169,9 +169,9 @@ def test_a_loop_closed_with_calls_in_flight_leaves_them_counted_and_harms_no_oth
 def test_an_answer_dropped_on_its_way_warns_and_stays_counted(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen():
-            beside.allow(RULE.key("ann"))
+            beside.decide(RULE.key("ann"))
 
-    with pytest.warns(RuntimeWarning, match="aio.Limiter.allow was never awaited; what it counted stays counted"):
+    with pytest.warns(RuntimeWarning, match="aio.Limiter.decide was never awaited; what it counted stays counted"):
         run(main())
     until(lambda: spent(beside) == 1)
 
@@ -188,11 +188,11 @@ limiter, blocking, rule = aio.Limiter(store=store), Limiter(store=store), Rule("
 
 def ask_for_ever():
     while True:
-        blocking.allow(rule.key("ann"))
+        blocking.decide(rule.key("ann"))
 
 
 async def main():
-    tasks = [asyncio.create_task(limiter.allow(rule.key("ann"))) for _ in range(20)]
+    tasks = [asyncio.create_task(limiter.decide(rule.key("ann"))) for _ in range(20)]
     await asyncio.sleep(0.02)
     print("asked", flush=True)
     if "leave" not in sys.argv:

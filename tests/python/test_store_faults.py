@@ -63,7 +63,7 @@ def test_without_a_server_the_tables_of_the_process_decide(kind: Any, open_store
     store = open_store(NOBODY, timeout=TIMEOUT)
     limiter = kind.Limiter(store=store)
     with within(TIMEOUT):
-        decisions = [told(limiter.allow(STRIKES.key("ann"))) for _ in range(4)]
+        decisions = [told(limiter.decide(STRIKES.key("ann"))) for _ in range(4)]
     assert [decision.outcome for decision in decisions] == AALD
     assert all(decision.degraded for decision in decisions)
     assert decisions[3].reason == "locked"
@@ -85,7 +85,7 @@ def test_an_open_store_without_a_server_admits_everybody(kind: Any, open_store: 
     limiter = kind.Limiter(store=store)
     with within(TIMEOUT):
         for _ in range(10):
-            decision = told(limiter.allow(STRIKES.key("ann")))
+            decision = told(limiter.decide(STRIKES.key("ann")))
             assert decision.outcome is Outcome.ALLOWED
             assert decision.degraded
     strikes = kind.AttemptLimiter(1, "1h", name="strikes", store=store)
@@ -102,7 +102,7 @@ def test_a_closed_store_without_a_server_is_unavailable_and_raises_nothing(kind:
     strikes = kind.AttemptLimiter(5, "1h", name="strikes", store=store)
     bucket = kind.TokenBucket(5, "1h", name="bucket", store=store)
     window = kind.FixedWindow(5, "1h", name="window", store=store)
-    for decision in (limiter.allow(RULE.key("ann"), STRIKES.key("ann")), strikes.decide("ann"), window.consume("ann")):
+    for decision in (limiter.decide(RULE.key("ann"), STRIKES.key("ann")), strikes.decide("ann"), window.consume("ann")):
         decision = told(decision)
         assert (decision.outcome, decision.reason) == (Outcome.DENIED, "unavailable")
         assert (decision.retry_after, decision.retry_after_seconds, decision.degraded) == (None, None, False)
@@ -136,7 +136,7 @@ def enter(attempt: Any) -> None:
 
 def test_the_limiters_own_on_error_comes_before_the_stores(kind: Any, open_store: OpenStore) -> None:
     store = open_store(NOBODY, timeout=TIMEOUT, on_error="closed")
-    assert told(kind.Limiter(store=store, on_error="open").allow(RULE.key("ann"))).allowed
+    assert told(kind.Limiter(store=store, on_error="open").decide(RULE.key("ann"))).allowed
     assert told(kind.AttemptLimiter(3, "1h", name="s", store=store, on_error="local").decide("ann")).degraded
 
 
@@ -147,14 +147,14 @@ def test_an_outage_is_a_warning_and_an_info_without_key_or_password(
     with contextlib.closing(Server("redis", "--user", "ann", "on", ">hunter2", "~*", "+@all")) as server:
         store = open_store(server.url.replace("//", "//ann:hunter2@"), timeout=TIMEOUT)
         limiter = kind.Limiter(store=store)
-        assert not told(limiter.allow(STRIKES.key("bob@example.com"))).degraded
+        assert not told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
         server.kill()
         for _ in range(20):
-            assert told(limiter.allow(STRIKES.key("bob@example.com"))).degraded
+            assert told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
         assert lines(caplog) == [("WARNING", "store_down")]
         server.restart()
         until(lambda: is_used(Limiter(store=store)))
-        assert not told(limiter.allow(STRIKES.key("bob@example.com"))).degraded
+        assert not told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
     assert lines(caplog) == [("WARNING", "store_down"), ("INFO", "store_up")]
     for record in caplog.records:
         assert record.name == "doorkeep"
@@ -174,7 +174,7 @@ def test_a_handler_that_raises_spoils_no_decision(open_store: OpenStore, monkeyp
     handler = Broken()
     logging.getLogger("doorkeep").addHandler(handler)
     try:
-        assert Limiter(store=open_store(NOBODY)).allow(RULE.key("ann")).degraded
+        assert Limiter(store=open_store(NOBODY)).decide(RULE.key("ann")).degraded
     finally:
         logging.getLogger("doorkeep").removeHandler(handler)
     assert [told.exc_type for told in unraisable] == [ZeroDivisionError]
@@ -191,13 +191,13 @@ def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_goes_on(
     limiter, blocking = aio.Limiter(store=store), Limiter(store=store)
 
     async def main() -> None:
-        assert not (await limiter.allow(RULE.key("warm"))).degraded
+        assert not (await limiter.decide(RULE.key("warm"))).degraded
         with server.frozen():
             async with heartbeat():
                 with within(ONE_TIMEOUT):
-                    decisions = await asyncio.gather(*[limiter.allow(RULE.key("ann")) for _ in range(100)])
+                    decisions = await asyncio.gather(*[limiter.decide(RULE.key("ann")) for _ in range(100)])
                 with within(AT_ONCE):
-                    assert (await limiter.allow(RULE.key("ann"))).degraded
+                    assert (await limiter.decide(RULE.key("ann"))).degraded
         assert all(decision.degraded for decision in decisions)
         assert sum(map(bool, decisions)) == 3
 
@@ -212,7 +212,7 @@ def test_threads_on_a_silent_server_each_wait_one_timeout(server: Server, open_s
     limiter = Limiter(store=open_store(server.url, timeout=TIMEOUT, on_error="closed"))
     limiter.peek(RULE.key("warm"))
     with server.frozen(), ThreadPoolExecutor(20) as pool, within(ONE_TIMEOUT):
-        reasons = Counter(decision.reason for decision in pool.map(limiter.allow, [RULE.key("ann")] * 40))
+        reasons = Counter(decision.reason for decision in pool.map(limiter.decide, [RULE.key("ann")] * 40))
     assert reasons == {"unavailable": 40}
     until(lambda: is_used(limiter))
 
@@ -221,9 +221,9 @@ def test_a_late_reply_is_never_taken_for_another_calls(proxy: Proxy, open_store:
     store = open_store(proxy.url, timeout=TIMEOUT, on_error="closed")
     limiter = Limiter(store=store)
     for name, cost in (("spent", 3), ("fresh", 1)):
-        assert limiter.allow(RULE.key(name), cost=cost)
+        assert limiter.decide(RULE.key(name), cost=cost)
     proxy.set("stall")
-    assert limiter.allow(RULE.key("spent")).reason == "unavailable"
+    assert limiter.decide(RULE.key("spent")).reason == "unavailable"
     proxy.set("pass")
     until(lambda: is_used(limiter))
     for _ in range(20):
@@ -243,7 +243,7 @@ def test_a_flapping_network_writes_one_line_a_transition(
 
     async def guess() -> None:
         while time.monotonic() < stop:
-            verdicts.append((await limiter.allow(STRIKES.key("ann"))).allowed)
+            verdicts.append((await limiter.decide(STRIKES.key("ann"))).allowed)
             await asyncio.sleep(0.005)
 
     async def main() -> None:
@@ -290,7 +290,7 @@ def test_scripts_flushed_under_20_threads_change_no_verdict(shared: Server, open
     flushing.start()
     try:
         with ThreadPoolExecutor(20) as pool:
-            reasons = Counter(decision.reason for decision in pool.map(limiter.allow, [rule.key("ann")] * 1000))
+            reasons = Counter(decision.reason for decision in pool.map(limiter.decide, [rule.key("ann")] * 1000))
     finally:
         over.set()
         flushing.join()
@@ -301,7 +301,7 @@ def test_scripts_flushed_under_20_tasks_change_no_verdict(shared: Server, open_s
     limiter, rule = aio.Limiter(store=open_store(shared.url, on_error="closed")), Rule("flushed", "500/1h")
 
     async def some() -> list[str | None]:
-        return [(await limiter.allow(rule.key("ann"))).reason for _ in range(50)]
+        return [(await limiter.decide(rule.key("ann"))).reason for _ in range(50)]
 
     async def main() -> Counter[str | None]:
         calling = asyncio.gather(*[some() for _ in range(20)])
@@ -336,21 +336,21 @@ def test_a_server_that_takes_no_writes_still_denies_what_is_locked(
     store = open_store(server.url, timeout=TIMEOUT)
     limiter, closed = kind.Limiter(store=store), kind.Limiter(store=store, on_error="closed")
     for _ in range(3):
-        assert told(limiter.allow(STRIKES.key("locked")))
+        assert told(limiter.decide(STRIKES.key("locked")))
     server.ask(*fault)
     for _ in range(3):
-        decision = told(limiter.allow(STRIKES.key("locked")))
+        decision = told(limiter.decide(STRIKES.key("locked")))
         assert (decision.reason, decision.degraded) == ("locked", False)
         assert HOUR - timedelta(minutes=1) < decision.retry_after <= HOUR
-        assert told(limiter.allow(STRIKES.key("new"))).degraded
-        assert told(closed.allow(STRIKES.key("new"))).reason == "unavailable"
+        assert told(limiter.decide(STRIKES.key("new"))).degraded
+        assert told(closed.decide(STRIKES.key("new"))).reason == "unavailable"
     assert told(limiter.reset(STRIKES.key("locked"))) in (True, False)
     # One line for all of it, and the breaker stayed shut.
     assert lines(caplog) == [("ERROR", "store_refused")]
     assert why in caplog.text
     server.ask(*relief)
-    until(lambda: told(closed.allow(STRIKES.key("new"))).reason is None)
-    assert not told(limiter.allow(STRIKES.key("new"))).degraded
+    until(lambda: told(closed.decide(STRIKES.key("new"))).reason is None)
+    assert not told(limiter.decide(STRIKES.key("new"))).degraded
     assert lines(caplog) == [("ERROR", "store_refused")]
 
 
@@ -360,10 +360,10 @@ def test_a_server_that_takes_no_writes_still_denies_what_is_locked(
 def test_calls_whose_replies_are_lost_count_at_most_once(kind: Any, proxy: Proxy, open_store: OpenStore) -> None:
     store = open_store(proxy.url, timeout=TIMEOUT, on_error="closed")
     limiter, rule = kind.Limiter(store=store), Rule("lost", "1000/1h")
-    assert told(limiter.allow(rule.key("ann")))
+    assert told(limiter.decide(rule.key("ann")))
     proxy.set("drop_down")
     with within(ONE_TIMEOUT):
-        decisions = at_once(lambda: limiter.allow(rule.key("ann")), 20)
+        decisions = at_once(lambda: limiter.decide(rule.key("ann")), 20)
     assert {decision.reason for decision in decisions} == {"unavailable"}
     proxy.set("rst")
     proxy.set("pass")

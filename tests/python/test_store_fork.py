@@ -39,12 +39,12 @@ def store(shared: Server, open_store: OpenStore) -> RedisStore:
 
 
 def ask_blocking(store: RedisStore, name: str) -> Any:
-    return Limiter(store=store).allow(RULE.key(name))
+    return Limiter(store=store).decide(RULE.key(name))
 
 
 def ask_aio(store: RedisStore, name: str) -> Any:
     async def main() -> Any:
-        return await aio.Limiter(store=store).allow(RULE.key(name))
+        return await aio.Limiter(store=store).decide(RULE.key(name))
 
     return asyncio.run(main())
 
@@ -114,7 +114,7 @@ def test_a_child_of_a_parent_with_calls_on_their_way_decides(server: Server, ope
 
     async def main() -> list[str | None]:
         with server.frozen():
-            calls = [limiter.allow(RULE.key("ann")) for _ in range(20)]
+            calls = [limiter.decide(RULE.key("ann")) for _ in range(20)]
             child = Child(work)
             assert child.answer() == "unavailable"
         return [(await call).reason for call in calls]
@@ -126,13 +126,13 @@ def test_an_answer_of_the_parents_is_refused_in_the_child(server: Server, open_s
     store = open_store(server.url, timeout=TIMEOUT)
     ask_blocking(store, "warm")
     with server.frozen():
-        answer = aio.Limiter(store=store).allow(RULE.key("ann"))
+        answer = aio.Limiter(store=store).decide(RULE.key("ann"))
 
         async def main() -> None:
             await answer
 
         def work() -> None:
-            with pytest.raises(RuntimeError, match="aio.Limiter.allow was called before the fork"):
+            with pytest.raises(RuntimeError, match="aio.Limiter.decide was called before the fork"):
                 asyncio.run(main())
 
         in_child(work)
@@ -155,12 +155,12 @@ def test_workers_of_a_preloaded_application_admit_one_budget_among_them(
 
     def one_by_one() -> tuple[int, Counter[Outcome]]:
         outcomes = Counter(strikes.attempt("ann") for _ in range(CALLS))
-        return sum(bool(limiter.allow(budget.key("ann"))) for _ in range(CALLS)), outcomes
+        return sum(bool(limiter.decide(budget.key("ann"))) for _ in range(CALLS)), outcomes
 
     async def gathered() -> tuple[int, Counter[Outcome]]:
         waiting, waiting_strikes = aio.Limiter(store=store), aio.AttemptLimiter(5, "1h", name="preload", store=store)
         outcomes = Counter(await asyncio.gather(*[waiting_strikes.attempt("ann") for _ in range(CALLS)]))
-        decisions = await asyncio.gather(*[waiting.allow(budget.key("ann")) for _ in range(CALLS)])
+        decisions = await asyncio.gather(*[waiting.decide(budget.key("ann")) for _ in range(CALLS)])
         return sum(map(bool, decisions)), outcomes
 
     work = one_by_one if ask is ask_blocking else lambda: asyncio.run(gathered())
@@ -175,7 +175,7 @@ def test_workers_of_a_preloaded_application_admit_one_budget_among_them(
 
 def guess(_: int) -> bool:
     """Ask the limiter that the pool's workers got by the fork."""
-    return bool(PRELOADED["limiter"].allow(RULE.key("pool")))
+    return bool(PRELOADED["limiter"].decide(RULE.key("pool")))
 
 
 def test_a_forked_pool_admits_one_budget(store: RedisStore) -> None:
@@ -242,7 +242,7 @@ def test_children_of_a_parent_that_decides_locally_never_hang() -> None:
     limiter = Limiter(store=RedisStore("redis://127.0.0.1:1", on_error="local"))
     with asking_all_the_time(limiter):
         for _ in range(200):
-            decision = in_child(lambda: limiter.allow(RULE.key("busy")))
+            decision = in_child(lambda: limiter.decide(RULE.key("busy")))
             assert (decision.allowed, decision.degraded) == (True, True)
 
 
@@ -252,7 +252,7 @@ def asking_all_the_time(limiter: Limiter) -> Iterator[None]:
 
     def keep_asking() -> None:
         while not over.is_set():
-            limiter.allow(RULE.key("busy"))
+            limiter.decide(RULE.key("busy"))
 
     asking = [threading.Thread(target=keep_asking) for _ in range(4)]
     for thread in asking:

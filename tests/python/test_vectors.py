@@ -171,6 +171,8 @@ class SeveralKeys(Machine):
             "extend": self.extend,
             "success": self.success,
             "cancel": self.cancel,
+            "failure": self.failure,
+            "release": self.release,
         }
 
     def call(self, take: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -183,7 +185,7 @@ class SeveralKeys(Machine):
 
     async def allow(self, take: Any) -> Any:
         keys, options = self.call(take)
-        return decision(await told(self.limiter.allow(*keys, **options)))
+        return decision(await told(self.limiter.decide(*keys, **options)))
 
     async def peek(self, take: Any) -> Any:
         keys, options = self.call(take)
@@ -210,6 +212,18 @@ class SeveralKeys(Machine):
     async def cancel(self, take: Any) -> Any:
         attempt = self.attempts[take("attempt")]
         return {"settled": await told(attempt.cancel(seconds(take("now"))))}
+
+    async def failure(self, take: Any) -> Any:
+        return {"settled": await told(self.attempts[take("attempt")].failure())}
+
+    async def release(self, take: Any) -> Any:
+        """What an exception does that is named in ``give_back_on``."""
+        attempt = self.attempts[take("attempt")]
+        return {"settled": await told(attempt._leave(Down(), Down, now=seconds(take("now"))))}
+
+
+class Down(Exception):
+    pass
 
 
 class Bucket(Machine):

@@ -21,7 +21,7 @@ import sys
 from doorkeep import AttemptLimiter, Outcome, Rule, Limiter
 strikes = AttemptLimiter(threshold=2, lockout_window="15m")
 assert [strikes.attempt("ann") for _ in range(3)] == [Outcome.ALLOWED, Outcome.ALLOWED_LAST_ATTEMPT, Outcome.DENIED]
-assert Limiter().allow(Rule("login", "5/1m").key("ann")).remaining == 4
+assert Limiter().decide(Rule("login", "5/1m").key("ann")).remaining == 4
 print(sys.modules["doorkeep"].__file__)
 """
 

@@ -45,7 +45,7 @@ impl Subject {
         let mut done = 0;
         while Instant::now() < end {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-            let decision = self.limiter.allow(&self.calls[turn % self.calls.len()], 1, None).await.expect("sound keys");
+            let decision = self.limiter.decide(&self.calls[turn % self.calls.len()], 1, None).await.expect("sound keys");
             assert!(decision.reason != Some(Reason::Unavailable), "the store did not answer");
             done += 1;
         }

@@ -31,7 +31,7 @@ fn windows(capacity: usize) -> Subject {
     let limiter = Limiter::new(capacity * 2).expect("a capacity");
     Box::new(move |key, at| {
         let key = [Key::from_digest(rule.clone(), digest(key), false)];
-        limiter.allow(&key, 1, now(at)).is_ok_and(|decision| decision.allowed())
+        limiter.decide(&key, 1, now(at)).is_ok_and(|decision| decision.allowed())
     })
 }
 

@@ -59,7 +59,7 @@ fn called() -> f64 {
             Key::from_digest(account.clone(), digest(one + 1, 0), false),
         ];
         let now = Timestamp::from_micros(u64::from(i) * 1000).expect("a time");
-        let _ = black_box(limiter.allow(&keys, 1, now));
+        let _ = black_box(limiter.decide(&keys, 1, now));
     }
     start.elapsed().as_nanos() as f64 / f64::from(EVENTS)
 }

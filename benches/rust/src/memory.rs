@@ -57,7 +57,7 @@ fn windows(rates: &str, keys: u32) -> Limiter {
     let limiter = Limiter::new(KEYS as usize * 5 / 4).expect("a capacity");
     for value in 0..keys {
         let key = [Key::from_digest(rule.clone(), digest(value), false)];
-        assert!(limiter.allow(&key, 1, now(1)).expect("a call").allowed());
+        assert!(limiter.decide(&key, 1, now(1)).expect("a call").allowed());
     }
     assert_eq!(limiter.len(), KEYS as usize);
     limiter

@@ -31,7 +31,7 @@ pub(crate) fn measure(table: &mut Table) {
     let (limiter, governed) = (Limiter::new(1_000_000).expect("a capacity"), RateLimiter::keyed(quota));
     row(
         "two rates vs governor's one, 100 k keys at hand: ours hashed before, theirs texts",
-        &mut |i| limiter.allow(&keys[i], 1, Timestamp::now()).is_ok_and(|decision| decision.allowed()),
+        &mut |i| limiter.decide(&keys[i], 1, Timestamp::now()).is_ok_and(|decision| decision.allowed()),
         &mut |i| governed.check_key(&texts[i]).is_ok(),
     );
     let (limiter, governed) = (Limiter::new(1_000_000).expect("a capacity"), RateLimiter::keyed(quota));
@@ -39,14 +39,14 @@ pub(crate) fn measure(table: &mut Table) {
         "the same with our SHA-256 of the text",
         &mut |i| {
             let key = rule.key(&[texts[i].as_bytes()]);
-            key.and_then(|key| limiter.allow(&[key], 1, Timestamp::now())).is_ok_and(|decision| decision.allowed())
+            key.and_then(|key| limiter.decide(&[key], 1, Timestamp::now())).is_ok_and(|decision| decision.allowed())
         },
         &mut |i| governed.check_key(&texts[i]).is_ok(),
     );
     let (limiter, governed) = (Limiter::new(1_000_000).expect("a capacity"), RateLimiter::keyed(quota));
     row(
         "the same, both keyed by 16 bytes",
-        &mut |i| limiter.allow(&keys[i], 1, Timestamp::now()).is_ok_and(|decision| decision.allowed()),
+        &mut |i| limiter.decide(&keys[i], 1, Timestamp::now()).is_ok_and(|decision| decision.allowed()),
         &mut |i| governed.check_key(digests[i].as_bytes()).is_ok(),
     );
 }

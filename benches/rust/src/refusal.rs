@@ -30,7 +30,7 @@ pub(crate) fn measure(table: &mut Table) {
         let limiter = Limiter::new(1_000_000).expect("a capacity");
         move |key| {
             let key = [Key::from_digest(rule.clone(), digest(key), false)];
-            limiter.allow(&key, 1, now(1)).is_ok_and(|decision| decision.allowed())
+            limiter.decide(&key, 1, now(1)).is_ok_and(|decision| decision.allowed())
         }
     };
     row("Limiter, two rates", &mut windows("60000/1d,600000/7d"), &mut windows("1/1d,600000/7d"));

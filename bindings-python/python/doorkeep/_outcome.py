@@ -1,13 +1,13 @@
-"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one.
+"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one, and the pair with a reservation.
 
-Knows nothing else. Invariant: the denial is 0, so that code which only tests truth fails closed.
+Knows nothing else. Invariant: a denial is false, so that code which only tests truth fails closed.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "Reserved"]
 
 
 class Outcome(IntEnum):
@@ -26,3 +26,12 @@ class Outcome(IntEnum):
     DENIED = 0
     ALLOWED = 1
     ALLOWED_LAST_ATTEMPT = 2
+
+
+class Reserved(tuple):  # type: ignore[type-arg]
+    """The outcome and the reservation of ``AttemptLimiter.reserve``: a tuple that is false when the attempt is denied."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(self[0])

@@ -1,7 +1,7 @@
 """Everything that doorkeep raises, by what the caller does next.
 
 Plain Python classes, so that they carry attributes, pickle and document like any other; the native module imports
-them from here and raises them. A denial by ``allow`` or ``attempt`` is a value, not an exception: only entering a
+them from here and raises them. A denial by ``decide`` or ``attempt`` is a value, not an exception: only entering a
 denied attempt as a block raises.
 
 Knows nothing of limiters. Invariant: no message holds a key's value.
@@ -44,7 +44,7 @@ class InvalidKeyError(DoorkeepError, ValueError):
     """
 
 
-class AttemptDenied(DoorkeepError, PermissionError):
+class AttemptDenied(DoorkeepError):
     """A denied attempt was entered as a block: answer 429.
 
     Attributes
@@ -72,7 +72,7 @@ class LimiterUnavailable(AttemptDenied):
     """
 
 
-class RateLimitExceeded(DoorkeepError, PermissionError):
+class RateLimitExceeded(DoorkeepError):
     """Something may not be issued now, because its subject has used up its rate: answer 429.
 
     `IssueGuard` raises it. No limiter does.

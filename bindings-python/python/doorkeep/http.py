@@ -2,7 +2,7 @@
 
 For adapters and for endpoints that answer a denial by themselves::
 
-    decision = limiter.allow(*keys)
+    decision = limiter.decide(*keys)
     if not decision:
         return Response(status=http.status(decision), headers=http.headers(decision, keys))
 

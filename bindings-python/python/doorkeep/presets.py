@@ -9,7 +9,7 @@
         presets.login_account_ip.key(email, network(address)),
         presets.login_account.key(email),
     ]
-    decision = limiter.allow(*keys)
+    decision = limiter.decide(*keys)
 
 Make one of your own from a preset to give it a secret: ``Rule(p.name, p.rates, secret=..., by=p.by)``.
 

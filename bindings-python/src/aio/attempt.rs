@@ -20,7 +20,7 @@ use crate::refused::Answer as Told;
 
 /// One attempt over several keys, counted when it was made and settled at most once.
 ///
-/// As `doorkeep.Attempt`, with `success`, `cancel` and `extend` awaitable, and `async with` for the block.
+/// As `doorkeep.Attempt`, with `success`, `failure`, `cancel` and `extend` awaitable, and `async with` for the block.
 #[pyclass(module = "doorkeep.aio", name = "Attempt", frozen)]
 pub(crate) struct AioAttempt {
     inner: attempt::Attempt,
@@ -62,6 +62,15 @@ impl AioAttempt {
         Answer::to(py, "aio.Attempt.success", self.inner.ask_success(py, forgive, give_back, forgive_address, now))
     }
 
+    fn __bool__(&self) -> bool {
+        self.inner.allowed()
+    }
+
+    /// Settle the attempt as a wrong guess: it stays counted, at the call. As `doorkeep.Attempt.failure`, awaitable.
+    fn failure(&self, py: Python<'_>) -> Answer {
+        Answer::new(py, "aio.Attempt.failure", Ok(self.inner.failure()))
+    }
+
     /// Take the attempt back altogether. As `doorkeep.Attempt.cancel`, awaitable.
     #[pyo3(signature = (now=None))]
     fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer {
@@ -81,9 +90,21 @@ impl AioAttempt {
         Answer::to(py, "aio.Attempt.extend", self.inner.ask_extend(py, first, rest, cost, now))
     }
 
-    /// Say whether the attempt holds `key`.
+    /// Return whether the attempt holds `key`.
     fn holds(&self, key: &Bound<'_, Key>) -> bool {
         self.inner.holds(key)
+    }
+
+    /// Leave a handler by `error`, for adapters. As `doorkeep.Attempt._leave`, awaitable.
+    #[pyo3(signature = (error, give_back_on, now=None))]
+    fn _leave(
+        &self,
+        py: Python<'_>,
+        error: &Bound<'_, PyAny>,
+        give_back_on: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::to(py, "aio.Attempt._leave", self.inner.ask_leave(py, error, give_back_on, now))
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> Answer {

@@ -56,7 +56,21 @@ impl AioLimiter {
         self.inner.store(py)
     }
 
-    /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.allow`, awaitable.
+    /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.decide`, awaitable.
+    #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
+    fn decide(
+        &self,
+        py: Python<'_>,
+        first: Given<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        cost: Given<'_, '_>,
+        now: Given<'_, '_>,
+    ) -> Answer {
+        Answer::to(py, "aio.Limiter.decide", self.inner.ask_decide(py, first, rest, cost, now))
+    }
+
+    /// Count one attempt under all `keys`, or deny it, and return whether it is allowed. As `doorkeep.Limiter.allow`,
+    /// awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn allow(
         &self,
@@ -69,7 +83,7 @@ impl AioLimiter {
         Answer::to(py, "aio.Limiter.allow", self.inner.ask_allow(py, first, rest, cost, now))
     }
 
-    /// Say what `allow` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
+    /// Return what `decide` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn peek(
         &self,
@@ -92,8 +106,8 @@ impl AioLimiter {
     ///
     /// Await it for the `Attempt`, or enter it with `async with`, which raises when it is denied.
     #[pyo3(
-        signature = (first=None, /, *rest, cost=None, now=None, count_on=None),
-        text_signature = "($self, *keys, cost=1, now=None, count_on=())"
+        signature = (first=None, /, *rest, cost=None, now=None, give_back_on=None),
+        text_signature = "($self, *keys, cost=1, now=None, give_back_on=())"
     )]
     fn attempt(
         &self,
@@ -102,12 +116,12 @@ impl AioLimiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-        count_on: Given<'_, '_>,
+        give_back_on: Given<'_, '_>,
     ) -> PyResult<Py<PendingAttempt>> {
-        Py::new(py, PendingAttempt::new(py, self.inner.ask_attempt(py, first, rest, cost, now, count_on)))
+        Py::new(py, PendingAttempt::new(py, self.inner.ask_attempt(py, first, rest, cost, now, give_back_on)))
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.inner.stats(py)
     }

@@ -85,6 +85,25 @@ impl Attempt {
         }
     }
 
+    /// As [`crate::Attempt::failure`]. No store is asked.
+    pub fn failure(&self) -> bool {
+        match &self.0 {
+            Place::Memory(attempt) => attempt.failure(),
+            Place::Store(attempt) => attempt.failure(),
+        }
+    }
+
+    /// As [`crate::Attempt::release`]; false also if the store was not reached.
+    pub fn release(&self, now: Option<Timestamp>) -> Answer<bool> {
+        match &self.0 {
+            Place::Memory(attempt) => Answer::Now(attempt.release(here(now))),
+            Place::Store(attempt) => {
+                let attempt = Arc::clone(attempt);
+                Answer::later(async move { attempt.release(now).await })
+            }
+        }
+    }
+
     /// As [`crate::Attempt::cancel`]; false also if the store was not reached.
     pub fn cancel(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {

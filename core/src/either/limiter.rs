@@ -30,13 +30,13 @@ impl Limiter {
         }
     }
 
-    /// As [`crate::Limiter::allow`]. Without `now`, the clock of the place decides.
-    pub fn allow(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
+    /// As [`crate::Limiter::decide`]. Without `now`, the clock of the place decides.
+    pub fn decide(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.allow(keys, cost, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.decide(keys, cost, here(now))),
             Self::Store(limiter) => {
                 let (limiter, keys) = (limiter.clone(), keys.to_vec());
-                Answer::later(async move { limiter.allow(&keys, cost, now).await })
+                Answer::later(async move { limiter.decide(&keys, cost, now).await })
             }
         }
     }

@@ -184,6 +184,12 @@ pub fn unknown_option(name: &str) -> Error {
     Error::config(format!("unknown option, option=`{}`", shown(name)))
 }
 
+/// An option that takes classes of errors, by its name in the host, was given something else.
+#[must_use]
+pub fn not_error_classes(option: &str) -> Error {
+    Error::config(format!("{option} must list classes of exceptions"))
+}
+
 /// A store was given that is none.
 #[must_use]
 pub fn no_store() -> Error {

@@ -28,7 +28,10 @@ impl Settlement<'_> {
     }
 }
 
-/// An attempt that was counted on all of its keys, or denied. Settled once; doing nothing leaves it counted.
+/// An attempt that was counted on all of its keys, or denied.
+///
+/// It stays counted unless it is settled, once: by [`success`](Self::success), [`failure`](Self::failure),
+/// [`cancel`](Self::cancel) or [`release`](Self::release). Dropping it settles nothing.
 ///
 /// ```
 /// use std::time::Duration;
@@ -85,7 +88,7 @@ impl Attempt {
     /// A denial counts nothing and leaves the attempt as it was.
     ///
     /// # Errors
-    /// As for [`Limiter::allow`].
+    /// As for [`Limiter::decide`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
         engine::check_count(keys)?;
@@ -104,9 +107,11 @@ impl Attempt {
 
     /// Settles a success. True if this call settled the attempt; settling twice, or a denied attempt, does nothing.
     ///
+    /// A rule that no key of the attempt is under is passed over.
+    ///
     /// # Errors
-    /// A rule is not held by the attempt, stands in more than one list, or is keyed by an address and
-    /// stands in `forgive`. The attempt is not settled then.
+    /// A rule is in more than one list, or a key of the attempt under a rule in `forgive` is an address. The attempt
+    /// is not settled then.
     pub fn success(&self, settlement: &Settlement<'_>, now: Timestamp) -> Result<bool, Error> {
         let mut state = self.state.lock();
         if !state.is_open {
@@ -121,24 +126,32 @@ impl Attempt {
         Ok(true)
     }
 
+    /// Settles a failure: the guess was wrong, and everything stays counted whatever is called later. True if this call
+    /// settled the attempt.
+    pub fn failure(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_open)
+    }
+
     /// Gives back everything, as if the attempt had never been made. True if this call settled the attempt.
     pub fn cancel(&self, now: Timestamp) -> bool {
+        self.give_back(|_, _| true, now)
+    }
+
+    /// Gives back an attempt that ended in a failure of the application, such as a database that is down: everything but
+    /// what was counted on an address alone. So a request that makes the application fail is not free for its address.
+    /// True if this call settled the attempt.
+    pub fn release(&self, now: Timestamp) -> bool {
+        self.give_back(|held, key| !is_address(held, key), now)
+    }
+
+    /// Settles the attempt by giving back what was taken from some keys, chosen by the keys held and the key.
+    pub(crate) fn give_back(&self, is_returned: impl Fn(&[Key], &Key) -> bool, now: Timestamp) -> bool {
         let mut state = self.state.lock();
         if state.is_open {
-            self.limiter.give_back(state.taken.iter(), now);
+            let returned = state.taken.iter().filter(|taken| is_returned(&state.keys, &taken.key));
+            self.limiter.give_back(returned, now);
         }
         std::mem::take(&mut state.is_open)
-    }
-}
-
-#[cfg(feature = "redis")]
-impl Attempt {
-    /// Gives back what was taken from some keys, as a part of settling an attempt that spans an outage.
-    pub(crate) fn give_back(&self, is_returned: impl Fn(&Key) -> bool, now: Timestamp) {
-        let mut state = self.state.lock();
-        if std::mem::take(&mut state.is_open) {
-            self.limiter.give_back(state.taken.iter().filter(|taken| is_returned(&taken.key)), now);
-        }
     }
 }
 
@@ -155,20 +168,22 @@ pub(crate) fn note_addresses(held: &mut [Key], keys: &[Key]) {
     }
 }
 
-/// Refuses rules that the attempt does not hold or that cannot be treated so.
+/// Whether a key counts as an address; the keys held know it best, see [`note_addresses`].
+pub(crate) fn is_address(held: &[Key], key: &Key) -> bool {
+    held.iter().any(|held| held.counts_as(key) && held.is_address())
+}
+
+/// Refuses rules in several lists, and addresses in `forgive`.
 pub(crate) fn check_settlement(settlement: &Settlement<'_>, keys: &[Key]) -> Result<(), Error> {
     let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
     for (list, rule) in lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule))) {
-        let mut of_rule = keys.iter().filter(|key| key.rule().name() == *rule).peekable();
-        if of_rule.peek().is_none() {
-            return Err(Error::config(format!("the attempt holds no such rule, rule=`{}`", shown(rule))));
-        }
         if lists.iter().enumerate().any(|(other, rules)| other != list && rules.contains(rule)) {
+            let rule = shown(rule);
             return Err(Error::config(format!(
                 "a rule stands in more than one of forgive, give back and forgive address, rule=`{rule}`"
             )));
         }
-        if list == 0 && of_rule.any(Key::is_address) {
+        if list == 0 && keys.iter().any(|key| key.rule().name() == *rule && key.is_address()) {
             return Err(Error::config(format!(
                 "the rule is keyed by an address, name it under forgive address to forgive it, rule=`{rule}`"
             )));

@@ -27,7 +27,7 @@ use crate::time::Timestamp;
 /// let limiter = Limiter::new(100_000)?;
 ///
 /// let keys = [login_ip.ip_key("203.0.113.9")?, account.key(&[b"ann@example.com", b"203.0.113.9"])?];
-/// let decision = limiter.allow(&keys, 1, Timestamp::now())?;
+/// let decision = limiter.decide(&keys, 1, Timestamp::now())?;
 /// assert!(decision.allowed());
 /// assert_eq!(decision.remaining, 4);
 /// # Ok::<(), doorkeep::Error>(())
@@ -62,22 +62,30 @@ impl Limiter {
     /// # Errors
     /// There are not 1 to 16 keys, two rules of one name do not agree, or the call needs more windows
     /// than the capacity. Nothing is counted then.
-    pub fn allow(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
+    pub fn decide(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         engine::decide(&self.0.memory, keys, self.call(keys, cost, now), None)
     }
 
-    /// What [`Limiter::allow`] would answer; counts nothing.
+    /// Counts like [`Limiter::decide`] and returns only whether the call is allowed.
     ///
     /// # Errors
-    /// As for [`Limiter::allow`].
+    /// As for [`Limiter::decide`].
+    pub fn allow(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<bool, Error> {
+        Ok(self.decide(keys, cost, now)?.allowed())
+    }
+
+    /// What [`Limiter::decide`] would answer; counts nothing.
+    ///
+    /// # Errors
+    /// As for [`Limiter::decide`].
     pub fn peek(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         engine::decide(&self.0.memory, keys, Call { peek: true, ..self.call(keys, cost, now) }, None)
     }
 
-    /// Like [`Limiter::allow`]; what was counted can be settled by the outcome of the attempt.
+    /// Like [`Limiter::decide`]; what was counted can be settled by the outcome of the attempt.
     ///
     /// # Errors
-    /// As for [`Limiter::allow`].
+    /// As for [`Limiter::decide`].
     pub fn attempt(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Attempt, Error> {
         let (decision, taken) = self.reserve(keys, cost, now)?;
         Ok(Attempt::new(self.clone(), keys, decision, taken))
@@ -86,7 +94,7 @@ impl Limiter {
     /// Forgets these keys: an administrator's act. Always true: memory does not fail.
     ///
     /// # Errors
-    /// As for [`Limiter::allow`].
+    /// As for [`Limiter::decide`].
     pub fn reset(&self, keys: &[Key]) -> Result<bool, Error> {
         engine::check_count(keys)?;
         let keys: Vec<&Key> = keys.iter().collect();

@@ -8,7 +8,7 @@ mod token_bucket;
 
 pub use attempt::{Attempt, Settlement};
 #[cfg(feature = "redis")]
-pub(crate) use attempt::{check_settlement, note_addresses};
+pub(crate) use attempt::{check_settlement, is_address, note_addresses};
 pub use attempt_limiter::{AttemptLimiter, Reservation, Strikes};
 pub use fixed_window::FixedWindow;
 pub use limiter::Limiter;

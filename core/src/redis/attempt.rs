@@ -54,7 +54,7 @@ impl Attempt {
     /// Counts further keys under the same attempt; see [`crate::Attempt::extend`].
     ///
     /// # Errors
-    /// As for [`crate::Limiter::allow`].
+    /// As for [`crate::Limiter::decide`].
     pub async fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
         engine::check_count(keys)?;
         let new: Vec<Key> = {
@@ -94,16 +94,31 @@ impl Attempt {
         self.settle(&counted, is_returned, &forgiven, now).await
     }
 
+    /// Settles a failure, without asking the store; see [`crate::Attempt::failure`].
+    pub fn failure(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_open)
+    }
+
     /// Gives back everything. True if this call settled the attempt and the store was reached.
     pub async fn cancel(&self, now: Option<Timestamp>) -> bool {
-        let counted = {
+        self.give_back(|_, _| true, now).await
+    }
+
+    /// Gives back everything but what was counted on an address alone; see [`crate::Attempt::release`]. True if this
+    /// call settled the attempt and the store was reached.
+    pub async fn release(&self, now: Option<Timestamp>) -> bool {
+        self.give_back(|held, key| !limits::is_address(held, key), now).await
+    }
+
+    async fn give_back(&self, is_returned: impl Fn(&[Key], &Key) -> bool, now: Option<Timestamp>) -> bool {
+        let (held, counted) = {
             let mut state = self.state.lock();
             if !std::mem::take(&mut state.is_open) {
                 return false;
             }
-            std::mem::take(&mut state.counted)
+            (state.keys.clone(), std::mem::take(&mut state.counted))
         };
-        self.settle(&counted, |_| true, &[], now).await.unwrap_or(false)
+        self.settle(&counted, |key| is_returned(&held, key), &[], now).await.unwrap_or(false)
     }
 
     async fn settle(
@@ -126,7 +141,9 @@ impl Attempt {
                         acts.push((known.state.key(&key.digest()), act));
                     }
                 }
-                Counted::Here(attempt) => attempt.give_back(&is_returned, here(now)),
+                Counted::Here(attempt) => {
+                    attempt.give_back(|_, key| is_returned(key), here(now));
+                }
                 Counted::Nowhere => {}
             }
         }

@@ -52,28 +52,36 @@ impl Limiter {
         Ok(Self(Arc::new(Inner { remote: Remote::new(store, on_error), rules: Registry::default(), capacity, local })))
     }
 
-    /// Counts `cost` on every key, or nothing on any; see [`crate::Limiter::allow`].
+    /// Counts `cost` on every key, or nothing on any; see [`crate::Limiter::decide`].
     ///
     /// `now` overrides the store's clock. A denial and an outage are decisions, not errors.
     ///
     /// # Errors
-    /// As for [`crate::Limiter::allow`].
-    pub async fn allow(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
-        Ok(self.decide(keys, self.0.remote.counting(cost, now)).await?.0)
+    /// As for [`crate::Limiter::decide`].
+    pub async fn decide(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
+        Ok(self.call(keys, self.0.remote.counting(cost, now)).await?.0)
     }
 
-    /// What [`Limiter::allow`] would answer; counts nothing.
+    /// Counts like [`Limiter::decide`] and returns only whether the call is allowed.
     ///
     /// # Errors
-    /// As for [`crate::Limiter::allow`].
+    /// As for [`crate::Limiter::decide`].
+    pub async fn allow(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<bool, Error> {
+        Ok(self.decide(keys, cost, now).await?.allowed())
+    }
+
+    /// What [`Limiter::decide`] would answer; counts nothing.
+    ///
+    /// # Errors
+    /// As for [`crate::Limiter::decide`].
     pub async fn peek(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
-        Ok(self.decide(keys, self.0.remote.peeking(cost, now)).await?.0)
+        Ok(self.call(keys, self.0.remote.peeking(cost, now)).await?.0)
     }
 
-    /// Like [`Limiter::allow`]; what was counted can be settled by the outcome of the attempt.
+    /// Like [`Limiter::decide`]; what was counted can be settled by the outcome of the attempt.
     ///
     /// # Errors
-    /// As for [`crate::Limiter::allow`].
+    /// As for [`crate::Limiter::decide`].
     pub async fn attempt(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Attempt, Error> {
         let (decision, counted) = self.reserve(keys, cost, now).await?;
         Ok(Attempt::new(self.clone(), keys, decision, counted))
@@ -82,7 +90,7 @@ impl Limiter {
     /// Forgets these keys, here and in the store. False if the store was not reached.
     ///
     /// # Errors
-    /// As for [`crate::Limiter::allow`].
+    /// As for [`crate::Limiter::decide`].
     pub async fn reset(&self, keys: &[Key]) -> Result<bool, Error> {
         engine::check_count(keys)?;
         self.forget(&keys.iter().collect::<Vec<_>>(), Vec::new(), None).await
@@ -118,10 +126,10 @@ impl Limiter {
         cost: u32,
         now: Option<Timestamp>,
     ) -> Result<(Decision, Counted), Error> {
-        self.decide(keys, self.0.remote.counting(cost, now)).await
+        self.call(keys, self.0.remote.counting(cost, now)).await
     }
 
-    async fn decide(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
+    async fn call(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
         let asked = {
             let mut once = SmallVec::new();
             engine::distinct(keys, &mut once)?;

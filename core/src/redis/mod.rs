@@ -11,7 +11,7 @@
 //! let store = redis::RedisStore::new("redis://127.0.0.1/0", redis::StoreOptions::default())?;
 //! let limiter = redis::Limiter::new(&store, None, 100_000)?;
 //! let login_ip = Rule::new("login-ip", "20/1m,200/1h".parse()?)?;
-//! let decision = limiter.allow(&[login_ip.ip_key("203.0.113.9")?], 1, None).await?;
+//! let decision = limiter.decide(&[login_ip.ip_key("203.0.113.9")?], 1, None).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -75,7 +75,7 @@ fn greedy(rule: &Rule, span: Duration) -> u64 {
     let key = [rule.key(&[b"victim"]).unwrap()];
     let (mut now, mut admitted) = (0, 0);
     while now < micros(span) {
-        let decision = limiter.allow(&key, 1, Timestamp::from_micros(now).unwrap()).unwrap();
+        let decision = limiter.decide(&key, 1, Timestamp::from_micros(now).unwrap()).unwrap();
         admitted += u64::from(decision.allowed());
         now += micros(decision.retry_after.unwrap());
     }

@@ -26,7 +26,7 @@ impl Limiters {
         let (cost, now) = (fields.cost(), fields.now());
         let (keys, cost, now) = (keys?, cost?, now?);
         let made = match (op, name) {
-            ("allow", None) => self.limiter.allow(&keys, cost, now)?,
+            ("allow", None) => self.limiter.decide(&keys, cost, now)?,
             ("peek", None) => self.limiter.peek(&keys, cost, now)?,
             ("extend", Some(name)) => self.attempts[name.as_str().unwrap()].extend(&keys, cost, now)?,
             ("attempt", Some(name)) => {
@@ -57,6 +57,11 @@ impl Subject for Limiters {
             "cancel" => {
                 let attempt = &self.attempts[&fields.text("attempt")];
                 json!({ "settled": attempt.cancel(fields.now().unwrap()) })
+            }
+            "failure" => json!({ "settled": self.attempts[&fields.text("attempt")].failure() }),
+            "release" => {
+                let attempt = &self.attempts[&fields.text("attempt")];
+                json!({ "settled": attempt.release(fields.now().unwrap()) })
             }
             "reset" => {
                 let reset = keys(&self.rules, fields).and_then(|keys| self.limiter.reset(&keys));

@@ -196,7 +196,7 @@ impl Limiters {
         let (keys, cost, now) = (keys?, cost?, Some(now?));
         let made = runtime::block_on(async {
             match (op, name) {
-                ("allow", None) => self.limiter.allow(&keys, cost, now).await,
+                ("allow", None) => self.limiter.decide(&keys, cost, now).await,
                 ("peek", None) => self.limiter.peek(&keys, cost, now).await,
                 ("extend", Some(name)) => self.attempts[name.as_str().unwrap()].extend(&keys, cost, now).await,
                 ("attempt", Some(name)) => {
@@ -229,6 +229,11 @@ impl Subject for Limiters {
             "cancel" => {
                 let attempt = &self.attempts[&fields.text("attempt")];
                 json!({ "settled": runtime::block_on(attempt.cancel(fields.now().ok())) })
+            }
+            "failure" => json!({ "settled": self.attempts[&fields.text("attempt")].failure() }),
+            "release" => {
+                let attempt = &self.attempts[&fields.text("attempt")];
+                json!({ "settled": runtime::block_on(attempt.release(fields.now().ok())) })
             }
             "reset" => {
                 let keys = limiter::keys(&self.rules, fields);

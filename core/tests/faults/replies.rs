@@ -185,7 +185,7 @@ fn f29_a_lost_reply_takes_one_from_a_rate_a_bucket_and_a_window() {
         let (bucket, window) = (Arc::clone(&bucket), Arc::clone(&window));
         let ask = async move || {
             let (allowed, taken, consumed) =
-                tokio::join!(limiter.allow(&keys, 1, None), bucket.allow("ann", None), window.consume("ann", None));
+                tokio::join!(limiter.decide(&keys, 1, None), bucket.allow("ann", None), window.consume("ann", None));
             [allowed.unwrap().allowed(), taken, consumed.unwrap().allowed()]
         };
         let (first, then) = (ask.clone(), ask);

@@ -45,7 +45,7 @@ async fn rush(store: RedisStore, calls: u32) -> [u32; 6] {
                 let outcome = strikes.decide("ann", None).await.unwrap().outcome;
                 let mut seen = [0; 6];
                 seen[outcome as usize] = 1;
-                seen[3] = u32::from(limiter.allow(&keys, 1, None).await.unwrap().allowed());
+                seen[3] = u32::from(limiter.decide(&keys, 1, None).await.unwrap().allowed());
                 seen[4] = u32::from(bucket.allow("ann", None).await);
                 seen[5] = u32::from(window.consume("ann", None).await.unwrap().allowed());
                 seen
@@ -184,7 +184,7 @@ fn s41_two_replicas_draw_on_one_budget_by_the_clock_of_the_server() {
             let keys = [Rule::new("replicas", "10/1h".parse().unwrap()).unwrap().key(&[b"ann"]).unwrap()];
             let mut admitted = 0;
             for i in 0..1000 {
-                admitted += u32::from(limiters[i % 2].allow(&keys, 1, None).await.unwrap().allowed());
+                admitted += u32::from(limiters[i % 2].decide(&keys, 1, None).await.unwrap().allowed());
             }
             admitted
         });
@@ -230,13 +230,13 @@ fn a_call_of_sixteen_keys_of_sixteen_rates_is_one_trip_and_all_or_nothing() {
             let rates: Vec<String> = (1..=16).map(|hours| format!("{}/{hours}h", 3 + hours)).collect();
             let rules = (0..16).map(|i| Rule::new(&format!("wide-{i}"), rates.join(",").parse().unwrap()).unwrap());
             let keys: Vec<_> = rules.map(|rule| rule.key(&[b"ann"]).unwrap()).collect();
-            assert!(limiter.allow(&keys[15..], 2, None).await.unwrap().allowed());
+            assert!(limiter.decide(&keys[15..], 2, None).await.unwrap().allowed());
             let decisions =
-                [limiter.allow(&keys, 2, None).await.unwrap(), limiter.allow(&keys, 1, None).await.unwrap()];
+                [limiter.decide(&keys, 2, None).await.unwrap(), limiter.decide(&keys, 1, None).await.unwrap()];
             assert!(decisions[0].allowed() && !decisions[1].allowed(), "{decisions:?}");
             assert_eq!(decisions[1].rule.as_deref(), Some("wide-15"));
-            assert!(limiter.allow(&keys[..15], 2, None).await.unwrap().allowed(), "the denied call took nothing");
-            assert!(!limiter.allow(&keys[..15], 1, None).await.unwrap().allowed());
+            assert!(limiter.decide(&keys[..15], 2, None).await.unwrap().allowed(), "the denied call took nothing");
+            assert!(!limiter.decide(&keys[..15], 1, None).await.unwrap().allowed());
         });
     }
 }

@@ -21,7 +21,7 @@ async fn one(guards: &Guards, limiter: &str, now: Option<Timestamp>) -> Decision
     match limiter {
         "login" => guards.strikes.decide("ann", now).await.unwrap(),
         "window" => guards.window.consume("ann", now).await.unwrap(),
-        "address" => guards.limiter.allow(&guards.keys()[1..], 1, now).await.unwrap(),
+        "address" => guards.limiter.decide(&guards.keys()[1..], 1, now).await.unwrap(),
         limiter => panic!("{limiter}"),
     }
 }
@@ -125,7 +125,7 @@ fn f20_a_corrupt_key_among_others_is_told_by_its_own_rule_and_once() {
     let mut stage = Stage::new(Engine::Redis, &[], Road::Proxy);
     let guards = stage.closed().clone();
     let asked = guards.clone();
-    stage.run(async move { assert!(asked.limiter.allow(&asked.keys(), 1, None).await.unwrap().allowed()) });
+    stage.run(async move { assert!(asked.limiter.decide(&asked.keys(), 1, None).await.unwrap().allowed()) });
     let key = key_of(&stage, "address");
     put(&mut stage.connection(), &key, b"zzz");
     stage.run(async move {
@@ -134,7 +134,7 @@ fn f20_a_corrupt_key_among_others_is_told_by_its_own_rule_and_once() {
             assert!(!peeked.allowed(), "{peeked:?}");
         }
         for _ in 0..3 {
-            let decision = guards.limiter.allow(&guards.keys(), 1, None).await.unwrap();
+            let decision = guards.limiter.decide(&guards.keys(), 1, None).await.unwrap();
             assert_eq!(decision.rule.as_deref(), Some("address-closed"), "{decision:?}");
         }
     });

@@ -106,11 +106,11 @@ fn what_a_success_does_is_refused_at_its_own_field() {
     );
     says(
         after_policy(&format!("capacity = 9\nforgive_address = [\"nobody\"]\n{attack}")),
-        "scenario line 4, policy.forgive_address: the attempt holds no such rule, rule=`nobody`",
+        "scenario line 4, policy.forgive_address: the policy has no such rule, rule=`nobody`",
     );
     says(
         after_policy(&format!("give_back = [\"nobody\"]\n{attack}")),
-        "scenario line 3, policy.give_back: the attempt holds no such rule, rule=`nobody`",
+        "scenario line 3, policy.give_back: the policy has no such rule, rule=`nobody`",
     );
 }
 

@@ -41,13 +41,13 @@ fn a_limiter_keeps_its_cap_and_a_spent_window_under_two_million_keys() {
     // A window of the flood is nearest to full at once, or stays spent for a day: either way it evicts its own.
     let flooded = rule("flood", &rates(&[Rate { count: 1000, period: 86_400_000_000 }]));
     let victim = [Key::from_digest(victim, digest(0), false)];
-    assert!(limiter.allow(&victim, 5, at(1_000)).unwrap().allowed());
+    assert!(limiter.decide(&victim, 5, at(1_000)).unwrap().allowed());
     let hit = |_: &[u8], i: u32, now| {
         let key = [Key::from_digest(flooded.clone(), digest(i), false)];
-        assert!(limiter.allow(&key, 1, now).unwrap().allowed());
+        assert!(limiter.decide(&key, 1, now).unwrap().allowed());
     };
     flood(hit, || limiter.len());
-    assert!(!limiter.allow(&victim, 1, at(1_000_000)).unwrap().allowed());
+    assert!(!limiter.decide(&victim, 1, at(1_000_000)).unwrap().allowed());
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Pair {
     }
 
     pub(crate) fn allow(&mut self, keys: &[model::Key], cost: u32, now: u64) -> Answer {
-        let answer = Answer::from(&self.limiter.allow(&self.keys(keys), cost, at(now)).unwrap());
+        let answer = Answer::from(&self.limiter.decide(&self.keys(keys), cost, at(now)).unwrap());
         let expected = self.model.allow(keys, cost, now).0;
         assert_eq!(answer, expected, "allow {keys:?} cost {cost} at {now}, model on the right");
         answer

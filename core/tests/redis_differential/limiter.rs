@@ -56,8 +56,8 @@ impl Pair<'_> {
         match call {
             Call::Allow(named, cost) => {
                 let keys = self.keys(named);
-                let there = wait(self.there.allow(&keys, *cost, Some(then)));
-                alike(self.here.allow(&keys, *cost, then), there, call, now)
+                let there = wait(self.there.decide(&keys, *cost, Some(then)));
+                alike(self.here.decide(&keys, *cost, then), there, call, now)
             }
             Call::Peek(named, cost) => {
                 let keys = self.keys(named);

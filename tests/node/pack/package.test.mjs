@@ -69,7 +69,7 @@ describe('the tarball', () => {
 
   it('has types for both kinds of module, without the types of Node or Express for the limiters', async () => {
     const source = `import { Limiter, Rule, type Decision } from 'doorkeep'
-      export const decision: Decision = new Limiter().allowSync(new Rule('login', '5/1m').key('ann'))`
+      export const decision: Decision = new Limiter().decideSync(new Rule('login', '5/1m').key('ann'))`
     await writeFile(join(project, 'types.mts'), source)
     await writeFile(join(project, 'types.cts'), source)
     const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023']

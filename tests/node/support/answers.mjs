@@ -91,7 +91,7 @@ function greedy(rule, span) {
   const key = rule.key('victim')
   let admitted = 0
   for (let now = 0; now < span; ) {
-    const { allowed, retryAfterMs } = limiter.allowSync(key, { now: milliseconds(now) })
+    const { allowed, retryAfterMs } = limiter.decideSync(key, { now: milliseconds(now) })
     if (allowed) admitted += 1
     else now += micros(retryAfterMs)
   }

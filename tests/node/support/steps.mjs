@@ -105,7 +105,7 @@ const settled = (settled, expect) => same({ settled }, expect)
 
 const limiter = {
   ...common,
-  allow: decided('allow'),
+  allow: decided('decide'),
   peek: decided('peek'),
   attempt: {
     ...decided('attempt'),
@@ -136,6 +136,17 @@ const limiter = {
   cancel: {
     takes: ['attempt', 'now'],
     call: (run, { attempt, now }) => run.askOf(run.kept.get(attempt), 'cancel', at(now)),
+    same: settled,
+  },
+  failure: {
+    takes: ['attempt'],
+    call: (run, { attempt }) => run.askOf(run.kept.get(attempt), 'failure'),
+    same: settled,
+  },
+  // What an error named in `giveBackOn` does.
+  release: {
+    takes: ['attempt', 'now'],
+    call: (run, { attempt, now }) => run.askOf(run.kept.get(attempt), 'release', at(now)),
     same: settled,
   },
   reset: {

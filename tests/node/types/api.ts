@@ -59,7 +59,7 @@ export async function limiters(): Promise<void> {
   const key: Key = pair.key('ann', network('203.0.113.9', 56))
   const limiter = new Limiter({ capacity: 100_000, clock, onError: undefined })
 
-  const decision = await limiter.allow([ip.ipKey('203.0.113.9'), key], { cost: 1, now: 0 })
+  const decision = await limiter.decide([ip.ipKey('203.0.113.9'), key], { cost: 1, now: 0 })
   is<typeof decision, Decision>(true)
   is<Decision['retryAfterMs'], number | null>(true)
   is<Decision['retryAfterSeconds'], number | null>(true)
@@ -139,9 +139,9 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
   // @ts-expect-error a key has at least one part
   rule.key()
   // @ts-expect-error a text is no key
-  limiter.allowSync('ann')
+  limiter.decideSync('ann')
   // @ts-expect-error what looks like a key was not made by a rule
-  limiter.allowSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
+  limiter.decideSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
   // @ts-expect-error that is no store
   new Limiter({ store: {} })
   // @ts-expect-error the URL is required
@@ -149,7 +149,7 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
   // @ts-expect-error there is no such mode
   new RedisStore('redis://127.0.0.1/0', { onError: 'deny' })
   // @ts-expect-error a decision is read, not written
-  limiter.allowSync(rule.key('a')).remaining = 5
+  limiter.decideSync(rule.key('a')).remaining = 5
 }
 
 export function routes(limiter: Limiter, rule: Rule): void {

@@ -4,5 +4,5 @@ import { guard } from 'doorkeep/express'
 
 const limiter = new Limiter()
 const rule = new Rule('login', '5/1m')
-const decision: Decision = limiter.allowSync(rule.key('ann'))
+const decision: Decision = limiter.decideSync(rule.key('ann'))
 export const handlers = decision.allowed ? [guard({ limiter, keys: (req) => rule.ipKey(req.ip ?? '') })] : []

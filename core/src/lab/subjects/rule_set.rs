@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::decision::Decision;
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::key::{Digest, Key};
 use crate::lab::policy::{By, Rules};
 use crate::lab::rng::mix;
@@ -60,6 +60,11 @@ impl RuleSet {
 
     /// Makes one attempt and settles it, so that a policy that cannot be asked is refused before the run.
     fn rehearse(&mut self) -> Result<(), Error> {
+        let Rules { rules, forgive, give_back, forgive_address, .. } = &self.policy;
+        let mut named = [forgive, give_back, forgive_address].into_iter().flatten();
+        if let Some(name) = named.find(|name| rules.iter().all(|rule| rule.name() != name.as_str())) {
+            return Err(Error::config(format!("the policy has no such rule, rule=`{}`", shown(name))));
+        }
         let attempt = self.limiter.attempt(&self.keys, 1, at(0))?;
         self.settle(&attempt, 0)?;
         self.limiter.reset(&self.keys)?;
@@ -99,7 +104,7 @@ impl Subject for RuleSet {
     fn arrive(&mut self, request: &Request, now: u64) -> Answer {
         self.aim(request);
         if !(request.correct && self.settles) {
-            let decision = self.limiter.allow(&self.keys, 1, at(now)).expect("the rehearsal asked the same");
+            let decision = self.limiter.decide(&self.keys, 1, at(now)).expect("the rehearsal asked the same");
             return self.read(&decision);
         }
         let attempt = self.limiter.attempt(&self.keys, 1, at(now)).expect("the rehearsal asked the same");
