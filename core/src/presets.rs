@@ -50,6 +50,13 @@ presets! {
     /// Short windows against bursts and long ones against patience, as the OWASP Authentication Cheat Sheet asks for.
     login_ip = "login-ip", ["address"], Rates("20/1m,200/1h,1000/1d");
 
+    /// Logins by the wider network of the address, an IPv6 /48: `100/1m,1000/1h,5000/1d`, five times [`login_ip`]; at most
+    /// 199 in a minute, 1,999 in an hour, 9,999 in a day.
+    ///
+    /// Beside [`login_ip`], in the same call: the owner of a /48 has 65,536 networks of /64, and each counts there as a
+    /// client of its own. An IPv4 address is its own wider network, and `login_ip` denies it first.
+    login_network = "login-network", ["address"], Wider("100/1m,1000/1h,5000/1d", 48);
+
     /// Logins by account and address: `5/1m,20/1h,40/1d`; at most 9 in a minute, 39 in an hour, 79 in a day.
     ///
     /// Never alone: an attacker with many addresses has a fresh budget for each of them.
@@ -114,16 +121,20 @@ presets! {
 /// The policy of a preset as this page writes it.
 enum Preset {
     Rates(&'static str),
+    /// Rates, by an IPv6 prefix of so many bits.
+    Wider(&'static str, u8),
     /// So many attempts, then so many minutes.
     Strikes(u32, u64),
 }
 
-use Preset::{Rates, Strikes};
+use Preset::{Rates, Strikes, Wider};
 
 impl Preset {
     fn rule(self, name: &str, by: &[&str]) -> Rule {
+        let rated = |text: &str| text.parse().and_then(|rates| Rule::new(name, rates));
         let rule = match self {
-            Rates(text) => text.parse().and_then(|rates| Rule::new(name, rates)),
+            Rates(text) => rated(text),
+            Wider(text, prefix) => rated(text).and_then(|rule| rule.with_ipv6_prefix(prefix)),
             Strikes(threshold, minutes) => Rule::strikes(name, threshold, Duration::from_secs(minutes * 60)),
         };
         rule.and_then(|rule| rule.with_by(by)).expect("a preset keeps the bounds of rules")

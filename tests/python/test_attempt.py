@@ -11,7 +11,20 @@ from typing import Any
 
 import pytest
 
-from doorkeep import AttemptDenied, ConfigError, Key, Limiter, Rule, StrikeRule, aio, network
+from doorkeep import (
+    AttemptDenied,
+    AttemptLimiter,
+    ConfigError,
+    DoorkeepError,
+    InvalidKeyError,
+    Key,
+    Limiter,
+    RateLimitExceeded,
+    Rule,
+    StrikeRule,
+    aio,
+    network,
+)
 
 IP = Rule("login-ip", "5/1h")
 ACCOUNT_IP = StrikeRule("login-account-ip", threshold=2, lockout_window="15m", by=("account", "address"))
@@ -65,10 +78,11 @@ def test_a_block_that_ends_well_leaves_the_attempt_counted(limiter: Limiter) -> 
     assert remaining(limiter) == 4
 
 
-def test_an_exception_that_escapes_the_block_gives_the_attempt_back(limiter: Limiter) -> None:
-    with pytest.raises(ZeroDivisionError):
-        enter(limiter, ZeroDivisionError())
-    assert remaining(limiter) == 5
+@pytest.mark.parametrize("error", [ZeroDivisionError, AttemptDenied, ConnectionError])
+def test_an_exception_that_leaves_the_block_leaves_the_attempt_counted(limiter: Limiter, error: Any) -> None:
+    with pytest.raises(error):
+        enter(limiter, error("wrong"))
+    assert remaining(limiter) == 4
 
 
 @pytest.mark.parametrize("kind", LEAVES_COUNTED)
@@ -80,24 +94,138 @@ def test_what_stops_the_task_or_the_program_leaves_the_attempt_counted(
     assert remaining(limiter) == 4
 
 
-@pytest.mark.parametrize("count_on", [LookupError, (LookupError,), [ValueError, LookupError]])
-def test_an_exception_named_in_count_on_leaves_the_attempt_counted(limiter: Limiter, count_on: Any) -> None:
-    with pytest.raises(KeyError):
-        enter(limiter, KeyError(), count_on=count_on)
+@pytest.mark.parametrize("kind", LEAVES_COUNTED)
+def test_what_stops_the_task_gives_nothing_back_whatever_is_named(limiter: Limiter, kind: type[BaseException]) -> None:
+    with pytest.raises(kind):
+        enter(limiter, kind(), give_back_on=Exception)
     assert remaining(limiter) == 4
 
 
-def test_an_exception_not_named_in_count_on_gives_the_attempt_back(limiter: Limiter) -> None:
+@pytest.mark.parametrize("give_back_on", [LookupError, (LookupError,), [ValueError, LookupError], {KeyError}])
+def test_an_exception_named_in_give_back_on_gives_the_attempt_back(limiter: Limiter, give_back_on: Any) -> None:
+    with pytest.raises(KeyError):
+        enter(limiter, KeyError(), give_back_on=give_back_on)
+    assert remaining(limiter) == 5
+
+
+@pytest.mark.parametrize("give_back_on", [(), None, [], LookupError])
+def test_an_exception_that_is_not_named_leaves_the_attempt_counted(limiter: Limiter, give_back_on: Any) -> None:
     with pytest.raises(ZeroDivisionError):
-        enter(limiter, ZeroDivisionError(), count_on=(LookupError,))
+        enter(limiter, ZeroDivisionError(), give_back_on=give_back_on)
+    assert remaining(limiter) == 4
+
+
+@pytest.mark.parametrize("error", [DoorkeepError, ConfigError, InvalidKeyError, RateLimitExceeded])
+def test_an_error_of_doorkeep_gives_nothing_back_whatever_is_named(limiter: Limiter, error: Any) -> None:
+    with pytest.raises(error):
+        enter(limiter, error(), give_back_on=(Exception, error))
+    assert remaining(limiter) == 4
+
+
+def test_a_denial_in_the_block_gives_nothing_back_whatever_is_named() -> None:
+    limiter = Limiter()
+    limiter.decide(IP.key("full"), cost=5)
+    around = limiter.attempt(IP.key("a"), give_back_on=Exception)
+    with pytest.raises(AttemptDenied), around, limiter.attempt(IP.key("full")):
+        raise AssertionError
+    assert remaining(limiter) == 4
+
+
+def test_an_address_stays_counted_when_an_exception_gives_the_attempt_back() -> None:
+    limiter = Limiter()
+    address, strikes = IP.ip_key("192.0.2.1"), StrikeRule("address", 1, "1h", by=("address",))
+    attempt = limiter.attempt(address, strikes.key("192.0.2.1"), IP.key("a"), give_back_on=OSError)
+    with pytest.raises(TimeoutError), attempt:
+        raise TimeoutError
+    assert remaining(limiter) == 5
+    assert limiter.peek(address).remaining == 4
+    assert not limiter.peek(strikes.key("192.0.2.1"))
+
+
+BAD = [1, "ValueError", (int,), [ValueError, 3], ValueError(), KeyboardInterrupt, (BaseException,), [[ValueError]]]
+
+
+@pytest.mark.parametrize("give_back_on", BAD)
+def test_give_back_on_that_names_no_exception_is_refused_and_nothing_counted(
+    limiter: Limiter, give_back_on: Any
+) -> None:
+    with pytest.raises(ConfigError, match="give_back_on must list classes of exceptions"):
+        enter(limiter, None, give_back_on=give_back_on)
     assert remaining(limiter) == 5
 
 
-@pytest.mark.parametrize("count_on", [1, "ValueError", (int,), [ValueError, 3], ValueError()])
-def test_count_on_that_names_no_exception_is_refused_and_nothing_counted(limiter: Limiter, count_on: Any) -> None:
-    with pytest.raises(TypeError, match="count_on takes exception classes"):
-        enter(limiter, None, count_on=count_on)
-    assert remaining(limiter) == 5
+def test_a_failure_is_not_taken_back_by_an_exception_or_a_cancel() -> None:
+    limiter = Limiter()
+    with pytest.raises(TimeoutError), limiter.attempt(IP.key("a"), give_back_on=OSError) as attempt:
+        assert attempt.failure()
+        assert not attempt.failure()
+        raise TimeoutError
+    assert not attempt.cancel()
+    assert not attempt.success(give_back=[IP])
+    assert remaining(limiter) == 4
+
+
+def test_a_failure_of_an_awaitable_attempt_is_settled_at_the_call() -> None:
+    limiter = aio.Limiter()
+
+    async def main() -> None:
+        attempt = await limiter.attempt(IP.key("a"))
+        failure = attempt.failure()
+        assert not await attempt.cancel()
+        assert await failure
+        assert not await attempt.failure()
+
+    run(main)
+    assert remaining(limiter) == 4
+
+
+def test_a_password_check_that_raises_is_a_counted_guess() -> None:
+    class VerifyMismatchError(Exception):
+        """As argon2's hasher raises on a wrong password."""
+
+    limiter, checked = Limiter(), 0
+    for _ in range(100):
+        try:
+            with limiter.attempt(ACCOUNT_IP.key("ann", network("192.0.2.1"))):
+                checked += 1
+                raise VerifyMismatchError
+        except (VerifyMismatchError, AttemptDenied):
+            pass
+    assert checked == 2
+
+
+def test_no_answer_to_an_attempt_is_true_when_it_is_denied() -> None:
+    limiter, strikes = Limiter(), AttemptLimiter(threshold=1, lockout_window="1h")
+    keys = [ACCOUNT_IP.key("ann")]
+    attempts = [limiter.attempt(*keys) for _ in range(3)]
+    assert [bool(attempt) for attempt in attempts] == [True, True, False]
+    assert [bool(limiter.decide(*keys)), limiter.allow(*keys), bool(limiter.peek(*keys))] == [False, False, False]
+    admitted, denied = strikes.reserve("ann"), strikes.reserve("ann")
+    assert [bool(one) for one in (admitted, denied, admitted[1], denied[1])] == [True, False, True, False]
+    assert [bool(strikes.attempt("ann")), bool(strikes.decide("ann"))] == [False, False]
+    assert isinstance(denied, tuple)
+    assert denied == (denied[0], denied[1])
+
+
+def test_no_awaited_answer_to_an_attempt_is_true_when_it_is_denied() -> None:
+    limiter, strikes = aio.Limiter(), aio.AttemptLimiter(threshold=1, lockout_window="1h")
+
+    async def main() -> None:
+        for expected in (True, True, False):
+            assert bool(await limiter.attempt(ACCOUNT_IP.key("ann"))) == expected
+        assert (await limiter.allow(ACCOUNT_IP.key("ann"))) is False
+        assert bool(await strikes.reserve("ann"))
+        assert not await strikes.reserve("ann")
+
+    run(main)
+
+
+def test_allow_counts_as_decide_does_and_answers_true_or_false(limiter: Any) -> None:
+    answers = [limiter.allow(IP.key("a"), cost=2) for _ in range(3)]
+    if isinstance(limiter, aio.Limiter):
+        answers = [run(lambda answer=answer: answer) for answer in answers]
+    assert answers == [True, True, False]
+    assert remaining(limiter) == 1
 
 
 def test_entering_a_denied_attempt_raises_with_the_decision(limiter: Limiter) -> None:
@@ -185,7 +313,7 @@ def test_entering_an_attempt_twice_or_leaving_one_that_was_not_entered_is_an_err
 def test_an_awaited_attempt_can_be_entered_later() -> None:
     async def main() -> None:
         limiter = aio.Limiter()
-        attempt = await limiter.attempt(IP.key("a"))
+        attempt = await limiter.attempt(IP.key("a"), give_back_on=ZeroDivisionError)
         with pytest.raises(ZeroDivisionError):
             async with attempt as entered:
                 assert entered is attempt
@@ -228,18 +356,20 @@ def test_limiters_hold_no_reference_cycle_through_their_clock() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
-def test_a_wrong_guess_in_a_group_of_exceptions_stays_counted() -> None:
-    class Wrong(Exception):
-        pass
-
-    limiter, rule = Limiter(), StrikeRule("grouped", 3, "1h")
+def test_a_group_of_exceptions_gives_back_only_if_every_one_is_named() -> None:
     group: Any = ExceptionGroup  # noqa: F821
-    for error in (group("guesses", [KeyError(), Wrong()]), group("outer", [group("inner", [Wrong()])])):
-        with pytest.raises(group), limiter.attempt(rule.key("ann"), count_on=Wrong):
+    limiter, rule = Limiter(), StrikeRule("grouped", 4, "1h")
+    counted = [
+        group("guesses", [OSError(), KeyError()]),
+        group("outer", [OSError(), group("inner", [OSError(), KeyError()])]),
+        group("named as a group", [KeyError()]),
+    ]
+    for error in counted:
+        with pytest.raises(group), limiter.attempt(rule.key("ann"), give_back_on=(OSError, group)):
             raise error
     assert limiter.peek(rule.key("ann")).remaining == 1
-    with pytest.raises(group), limiter.attempt(rule.key("ann"), count_on=Wrong):
-        raise group("crashes", [KeyError()])
+    with pytest.raises(group), limiter.attempt(rule.key("ann"), give_back_on=OSError):
+        raise group("outages", [OSError(), group("inner", [TimeoutError()])])
     assert limiter.peek(rule.key("ann")).remaining == 1
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "login_account_ip",
     "login_account_strict",
     "login_ip",
+    "login_network",
     "otp_ip",
     "otp_send",
     "otp_verify",
@@ -46,6 +47,13 @@ login_ip: Rule = _named["login-ip"]
 """Logins by address: ``20/1m,200/1h,1000/1d``; at most 39 in a minute, 399 in an hour, 1,999 in a day.
 
 Short windows against bursts and long ones against patience, as the OWASP Authentication Cheat Sheet asks for.
+"""
+
+login_network: Rule = _named["login-network"]
+"""Logins by the wider network of the address, an IPv6 /48: ``100/1m,1000/1h,5000/1d``, five times `login_ip`.
+
+Beside `login_ip`, in the same call: the owner of a /48 has 65,536 networks of /64, and each counts there as a client of
+its own. At most 199 in a minute, 1,999 in an hour, 9,999 in a day.
 """
 
 login_account_ip: Rule = _named["login-account-ip"]
