@@ -86,7 +86,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "Limiter.decide key": lambda a, b, c: limiter.decide(KEY, cost=b, now=c),
     "Limiter.peek": lambda a, b, c: limiter.peek(KEY, a, cost=b, now=c),
     "Limiter.reset": lambda a, b, c: limiter.reset(a, b),
-    "Limiter.attempt": lambda a, b, c: limiter.attempt(KEY, cost=a, now=b, count_on=c),
+    "Limiter.attempt": lambda a, b, c: limiter.attempt(KEY, cost=a, now=b, give_back_on=c),
     "Attempt.success": lambda a, b, c: attempt.success(forgive=a, give_back=b, now=c),
     "Attempt.extend": lambda a, b, c: attempt.extend(a, cost=b, now=c),
     "Attempt.cancel": lambda a, b, c: attempt.cancel(a),
@@ -99,7 +99,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "ManualClock.advance": lambda a, b, c: clock.advance(a),
     "ManualClock.set": lambda a, b, c: clock.set(a),
     "aio.Limiter": lambda a, b, c: aio.Limiter(capacity=a, on_error=b, clock=c),
-    "aio.Limiter.attempt": lambda a, b, c: aio.Limiter().attempt(a, cost=b, count_on=c).close(),
+    "aio.Limiter.attempt": lambda a, b, c: aio.Limiter().attempt(a, cost=b, give_back_on=c).close(),
 }
 
 

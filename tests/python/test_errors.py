@@ -33,8 +33,13 @@ def test_errors_derive_from_what_a_caller_would_already_catch() -> None:
         assert issubclass(kind, ValueError)
     for denial in (AttemptDenied, LimiterUnavailable, RateLimitExceeded):
         assert issubclass(denial, DoorkeepError)
-        assert issubclass(denial, PermissionError)
     assert issubclass(LimiterUnavailable, AttemptDenied)
+
+
+def test_no_error_is_one_of_the_operating_system() -> None:
+    # `except OSError` around sending a mail must not swallow a denial.
+    for name in errors.__all__:
+        assert not issubclass(getattr(errors, name), OSError)
 
 
 def test_every_error_is_also_reached_from_the_package() -> None:

@@ -111,7 +111,6 @@ def test_issuing_is_refused_when_the_subject_has_used_up_its_rate_and_only_then(
     with pytest.raises(RateLimitExceeded) as caught:
         guard.check({"sub": "ann"})
     assert str(caught.value) == "rate limit exceeded"
-    assert isinstance(caught.value, PermissionError)
     guard.check({"sub": "bob"})
 
 

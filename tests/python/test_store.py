@@ -156,11 +156,19 @@ def test_an_attempt_in_a_block_is_settled_in_the_store(shared: Server, open_stor
     assert limiter.peek(RULE.key("ann")).remaining == 4
     with pytest.raises(ZeroDivisionError), limiter.attempt(RULE.key("ann"), STRIKES.key("ann")):
         raise ZeroDivisionError
-    assert limiter.peek(STRIKES.key("ann")).remaining == 5
-    assert limiter.peek(RULE.key("ann")).remaining == 4
-    with pytest.raises(KeyError), limiter.attempt(RULE.key("ann"), count_on=KeyError):
-        raise KeyError
+    assert limiter.peek(STRIKES.key("ann")).remaining == 4
     assert limiter.peek(RULE.key("ann")).remaining == 3
+    address = RULE.ip_key("192.0.2.1")
+    named = limiter.attempt(RULE.key("ann"), STRIKES.key("ann"), address, give_back_on=KeyError)
+    with pytest.raises(KeyError), named:
+        raise KeyError
+    assert limiter.peek(STRIKES.key("ann")).remaining == 4
+    assert limiter.peek(RULE.key("ann")).remaining == 3
+    assert limiter.peek(address).remaining == 4
+    attempt = limiter.attempt(RULE.key("ann"))
+    assert attempt.failure()
+    assert not attempt.cancel()
+    assert limiter.peek(RULE.key("ann")).remaining == 2
 
 
 def test_every_key_has_a_prefix_a_bounded_name_and_a_time_to_live(shared: Server, open_store: OpenStore) -> None:
