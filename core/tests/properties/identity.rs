@@ -171,7 +171,21 @@ fn every_character_has_a_stable_spelling() {
 }
 
 #[test]
-fn the_warning_is_given_once_and_only_for_a_private_peer_that_no_proxy_is_trusted_from() {
+fn an_invisible_character_anywhere_changes_no_spelling() {
+    let formats = ('\u{200b}'..='\u{200f}').chain('\u{2060}'..='\u{206f}').chain('\u{fe00}'..='\u{fe0f}');
+    for c in formats.chain(['\u{ad}', '\u{34f}', '\u{180e}', '\u{feff}', '\u{3164}', '\u{e0061}', '\u{e0100}']) {
+        for at in 0..=3 {
+            let mut name = String::from("ann");
+            name.insert(at, c);
+            assert_eq!(canonical_username(&name).unwrap(), "ann", "{c:?}");
+            let email = format!("{name}@{c}example.c{c}om");
+            assert_eq!(canonical_email(&email, EmailOptions::default()).unwrap(), "ann@example.com", "{c:?}");
+        }
+    }
+}
+
+#[test]
+fn the_warning_is_given_once_and_only_for_a_private_peer_or_a_unix_socket_without_trusted_proxies() {
     let seen = ["1.2.3.4"];
     for private in [
         "127.0.0.1",
@@ -184,6 +198,7 @@ fn the_warning_is_given_once_and_only_for_a_private_peer_that_no_proxy_is_truste
         "fd00::1",
         "fe80::1%eth0",
         "::ffff:10.0.0.1",
+        "",
     ] {
         let client_ip = ClientIp::new(&[], "x-forwarded-for").unwrap();
         assert_eq!(client_ip.warning::<&str>(private, &[]), None, "no header came");
@@ -191,10 +206,13 @@ fn the_warning_is_given_once_and_only_for_a_private_peer_that_no_proxy_is_truste
         assert_eq!(client_ip.warning(private, &seen), None, "a second time");
     }
     let public = ClientIp::new(&[], "x-forwarded-for").unwrap();
-    for peer in ["203.0.113.9", "100.128.0.1", "172.32.0.1", "2001:db8::1", "", "junk"] {
+    for peer in ["203.0.113.9", "100.128.0.1", "172.32.0.1", "2001:db8::1", "junk"] {
         assert_eq!(public.warning(peer, &seen), None, "{peer}");
     }
-    assert_eq!(client_ip("forwarded").warning(PEER, &seen), None, "a proxy is trusted");
+    for trusted in [client_ip("forwarded"), ClientIp::new(&["unix"], "x-forwarded-for").unwrap()] {
+        assert_eq!(trusted.warning(PEER, &seen), None, "a proxy is trusted");
+        assert_eq!(trusted.warning("", &seen), None, "a proxy is trusted");
+    }
 }
 
 #[test]

@@ -10,8 +10,9 @@ use crate::bench::{Bench, Place, alike, at, everywhere, holds, wait};
 use crate::traces::{Clock, Policy, Tick, cost, policy, tick};
 
 const ROOMY: usize = 100_000;
+const ADDRESS: u8 = 2;
 
-/// Rule and value of a key.
+/// Rule and value of a key; the last value is an address.
 type Named = (Index, u8);
 
 #[derive(Clone, Debug)]
@@ -22,19 +23,23 @@ enum Call {
     Extend(Index, Vec<Named>, u32),
     /// Rules to forgive and to give back, by bits.
     Success(Index, u8, u8),
+    Failure(Index),
     Cancel(Index),
+    Release(Index),
     Reset(Vec<Named>),
 }
 
 fn call() -> impl Strategy<Value = Call> {
-    let keys = || prop::collection::vec((any::<Index>(), 0..3_u8), 1..4);
+    let keys = || prop::collection::vec((any::<Index>(), 0..=ADDRESS), 1..4);
     prop_oneof![
         6 => (keys(), cost()).prop_map(|(keys, cost)| Call::Allow(keys, cost)),
         2 => (keys(), cost()).prop_map(|(keys, cost)| Call::Peek(keys, cost)),
         6 => (keys(), cost()).prop_map(|(keys, cost)| Call::Attempt(keys, cost)),
         2 => (any::<Index>(), keys(), cost()).prop_map(|(attempt, keys, cost)| Call::Extend(attempt, keys, cost)),
         3 => (any::<Index>(), 0..8_u8, 0..8_u8).prop_map(|(attempt, f, g)| Call::Success(attempt, f, g & !f)),
+        1 => any::<Index>().prop_map(Call::Failure),
         4 => any::<Index>().prop_map(Call::Cancel),
+        3 => any::<Index>().prop_map(Call::Release),
         1 => keys().prop_map(Call::Reset),
     ]
 }
@@ -48,7 +53,11 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     fn keys(&self, named: &[Named]) -> Vec<Key> {
-        named.iter().map(|(rule, value)| rule.get(self.rules).key(&[&[b'a' + value]]).unwrap()).collect()
+        let key = |rule: &Rule, value| match value {
+            ADDRESS => rule.ip_key("203.0.113.9"),
+            value => rule.key(&[&[b'a' + value]]),
+        };
+        named.iter().map(|(rule, value)| key(rule.get(self.rules), *value).unwrap()).collect()
     }
 
     fn step(&mut self, call: &Call, now: u64) -> Result<(), TestCaseError> {
@@ -76,7 +85,7 @@ impl Pair<'_> {
                 let keys = self.keys(named);
                 alike(self.here.reset(&keys), wait(self.there.reset(&keys)), call, now)
             }
-            Call::Extend(..) | Call::Success(..) | Call::Cancel(..) if self.attempts.is_empty() => Ok(()),
+            _ if self.attempts.is_empty() => Ok(()),
             Call::Extend(which, named, cost) => {
                 let (keys, (here, there)) = (self.keys(named), which.get(&self.attempts));
                 alike(here.extend(&keys, *cost, then), wait(there.extend(&keys, *cost, Some(then))), call, now)
@@ -91,9 +100,17 @@ impl Pair<'_> {
                 let settlement = Settlement { forgive: &forgive, give_back: &give_back, forgive_address: &[] };
                 alike(here.success(&settlement, then), wait(there.success(&settlement, Some(then))), call, now)
             }
+            Call::Failure(which) => {
+                let (here, there) = which.get(&self.attempts);
+                alike(Ok(here.failure()), Ok(there.failure()), call, now)
+            }
             Call::Cancel(which) => {
                 let (here, there) = which.get(&self.attempts);
                 alike(Ok(here.cancel(then)), Ok(wait(there.cancel(Some(then)))), call, now)
+            }
+            Call::Release(which) => {
+                let (here, there) = which.get(&self.attempts);
+                alike(Ok(here.release(then)), Ok(wait(there.release(Some(then)))), call, now)
             }
         }
     }
