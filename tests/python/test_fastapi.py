@@ -10,11 +10,23 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Body, Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from doorkeep import ConfigError, Key, Limiter, ManualClock, Rule, StrikeRule, aio, network
+from doorkeep import (
+    AttemptDenied,
+    ConfigError,
+    InvalidKeyError,
+    Key,
+    Limiter,
+    ManualClock,
+    RateLimitExceeded,
+    Rule,
+    StrikeRule,
+    aio,
+    network,
+)
 from doorkeep._native import _restore_decision
 from doorkeep.errors import _denial
 from doorkeep.fastapi import guard, install
@@ -37,6 +49,10 @@ class WrongPassword(Exception):
     """An application's own way to say so."""
 
 
+class Down(Exception):
+    """A failure of the application that the guard names."""
+
+
 def login_keys(request: Request, form: Form) -> list[Key]:
     assert request.client is not None
     address = request.client.host
@@ -54,7 +70,7 @@ def make_app(limiter: Limiter | aio.Limiter, verified: list[str] | None = None) 
     app = FastAPI()
     install(app)
     looked_at = [] if verified is None else verified
-    Guarded = Annotated[Any, Depends(guard(limiter, keys=login_keys, count_on=WrongPassword))]
+    Guarded = Annotated[Any, Depends(guard(limiter, keys=login_keys, give_back_on=Down))]
 
     @app.post("/login")
     async def login(form: Form, attempt: Guarded) -> dict[str, bool]:
@@ -74,6 +90,19 @@ def make_app(limiter: Limiter | aio.Limiter, verified: list[str] | None = None) 
     @app.post("/returned")
     async def returned(form: Form, attempt: Guarded) -> JSONResponse:
         return JSONResponse({}, 500)
+
+    @app.post("/down")
+    async def down(form: Form, attempt: Guarded) -> None:
+        raise Down
+
+    @app.post("/settled")
+    async def settled(form: Form, attempt: Guarded) -> None:
+        await told(attempt.failure())
+        raise Down
+
+    @app.post("/denied")
+    async def denied(form: Form, attempt: Guarded) -> None:
+        raise _denial(attempt.decision)
 
     @app.post("/crash")
     def crash(form: Form, attempt: Guarded) -> None:
@@ -166,15 +195,29 @@ def test_an_answer_below_500_is_a_counted_guess(serve: Serve, limiter: Any, stat
     assert left(limiter) == 4
 
 
-@pytest.mark.parametrize("path", ["/answer/500", "/answer/503", "/crash"])
-def test_a_failure_of_the_server_is_given_back(serve: Serve, limiter: Any, path: str) -> None:
-    assert post(serve(make_app(limiter)), path).status_code >= 500
-    assert left(limiter) == 5
-
-
-def test_an_exception_named_in_count_on_is_a_counted_guess(serve: Serve, limiter: Any) -> None:
-    assert post(serve(make_app(limiter)), "/own").status_code == 401
+@pytest.mark.parametrize("path", ["/answer/500", "/answer/503", "/crash", "/own", "/denied", "/settled"])
+def test_no_exception_gives_a_guess_back_unless_its_class_is_named(serve: Serve, limiter: Any, path: str) -> None:
+    post(serve(make_app(limiter)), path)
     assert left(limiter) == 4
+
+
+def test_an_exception_named_in_give_back_on_gives_back_the_account_and_not_the_address(
+    serve: Serve, limiter: Any
+) -> None:
+    assert post(serve(make_app(limiter)), "/down").status_code == 500
+    assert left(limiter) == 5
+    assert remaining(limiter, IP.ip_key("127.0.0.1")) == 999
+
+
+@pytest.mark.parametrize("path", ["/own", "/crash"])
+def test_a_password_check_that_raises_is_looked_at_as_often_as_the_policy_says(
+    serve: Serve, limiter: Any, path: str
+) -> None:
+    # argon2's hasher raises on a wrong password, with a handler that answers 401 and without one.
+    url = serve(make_app(limiter))
+    statuses = [post(url, path).status_code for _ in range(100)]
+    assert statuses[:5] == [401 if path == "/own" else 500] * 5
+    assert statuses[5:] == [429] * 95
 
 
 def test_an_answer_that_is_returned_is_a_counted_guess_whatever_its_status(serve: Serve, limiter: Any) -> None:
@@ -275,7 +318,7 @@ class TwoGuards:
         return [IP.ip_key("192.0.2.1"), self.extra.key(email)]
 
     def login(self) -> Callable[..., Awaitable[None]]:
-        first, second = guard(self.limiter, keys=self.ip), guard(self.limiter, keys=self.keys, count_on=WrongPassword)
+        first, second = guard(self.limiter, keys=self.ip), guard(self.limiter, keys=self.keys, give_back_on=Down)
 
         async def login(
             email: str, one: Annotated[Any, Depends(first)], two: Annotated[Any, Depends(second)], fail: str = ""
@@ -283,8 +326,8 @@ class TwoGuards:
             self.attempts.append((one, two))
             if fail == "crash":
                 raise ZeroDivisionError
-            if fail == "wrong":
-                raise WrongPassword
+            if fail == "down":
+                raise Down
 
         return login
 
@@ -299,24 +342,132 @@ def test_a_second_guard_of_one_limiter_shares_the_attempt_and_counts_only_new_ke
     assert two.remaining() == [999, 2]
 
 
-def test_a_crash_gives_back_the_keys_of_every_guard(serve: Serve, limiter: Any) -> None:
+def test_a_crash_leaves_the_keys_of_every_guard_counted(serve: Serve, limiter: Any) -> None:
     two = TwoGuards(limiter)
     assert CLIENT.post(serve(two.app) + "/login/ann?fail=crash").status_code == 500
-    assert two.remaining() == [1000, 3]
-
-
-def test_what_one_guard_counts_is_counted_for_every_guard(serve: Serve, limiter: Any) -> None:
-    two = TwoGuards(limiter)
-    assert CLIENT.post(serve(two.app) + "/login/ann?fail=wrong").status_code == 500
     assert two.remaining() == [999, 2]
 
 
-def test_a_denial_by_the_second_guard_spends_nothing_of_the_first(serve: Serve, limiter: Any) -> None:
+def test_what_one_guard_names_gives_back_the_keys_of_every_guard(serve: Serve, limiter: Any) -> None:
+    two = TwoGuards(limiter)
+    assert CLIENT.post(serve(two.app) + "/login/ann?fail=down").status_code == 500
+    assert two.remaining() == [999, 3]
+
+
+def test_a_denial_by_the_second_guard_leaves_the_first_counted(serve: Serve, limiter: Any) -> None:
     two = TwoGuards(limiter)
     url = serve(two.app)
     statuses = [CLIENT.post(f"{url}/login/ann").status_code for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
-    assert two.remaining() == [997, 0]
+    assert two.remaining() == [995, 0]
+
+
+@pytest.mark.parametrize("odd", [KeyboardInterrupt, [int], "OSError", 5])
+def test_give_back_on_without_exceptions_is_refused_when_the_guard_is_made(odd: Any) -> None:
+    with pytest.raises(ConfigError, match="^give_back_on must list classes of exceptions$"):
+        guard(Limiter(), keys=list, give_back_on=odd)
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_keys_made_from_another_body_than_the_endpoint_reads_are_refused(
+    serve: Serve, limiter: Any, embedded: bool
+) -> None:
+    app, checked = FastAPI(), []
+    install(app)
+    Parameter = Annotated[Form, Body(embed=True)] if embedded else Form
+
+    def keys(form: Parameter) -> list[Key]:
+        return [ACCOUNT_IP.key(form.email, "here")]
+
+    def nested(counted: Annotated[Any, Depends(keys)]) -> list[Key]:
+        return list(counted)
+
+    for path, chosen in (("/plain", keys), ("/nested", nested)):
+
+        @app.post(path, dependencies=[Depends(guard(limiter, keys=chosen))])
+        async def login(login: Parameter) -> None:
+            checked.append(login.email)
+
+    url = serve(app)
+    two = {"form": {"email": "mallory", "password": "x"}, "login": {"email": "ann", "password": "x"}}
+    for path in ("/plain", "/nested"):
+        assert [CLIENT.post(url + path, json=two).status_code for _ in range(7)] == [500] * 7
+    assert not checked
+    assert len(limiter) == 0
+
+
+def test_keys_made_from_the_body_that_the_endpoint_reads_are_taken(serve: Serve, limiter: Any) -> None:
+    app = FastAPI()
+    install(app)
+
+    def keys(email: Annotated[str, Body()]) -> list[Key]:
+        return [ACCOUNT_IP.key(email, "here")]
+
+    def alone(form: Form) -> list[Key]:
+        return [ACCOUNT_IP.key(form.email, "here")]
+
+    @app.post("/fields", dependencies=[Depends(guard(limiter, keys=keys))])
+    async def fields(email: Annotated[str, Body()], password: Annotated[str, Body()]) -> None: ...
+
+    @app.post("/alone", dependencies=[Depends(guard(limiter, keys=alone))])
+    async def only_counted() -> None: ...
+
+    url = serve(app)
+    assert [post(url, path).status_code for path in ("/fields", "/alone")] == [200, 200]
+
+
+def bare_app(limiter: Any) -> FastAPI:
+    """An application that nobody has called `install` on."""
+    app = FastAPI()
+
+    @app.post("/login", dependencies=[Depends(guard(limiter, keys=login_keys, rate_limit=False))])
+    async def login(form: Form) -> None: ...
+
+    return app
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_denial_is_answered_without_install(serve: Serve, limiter: Any, mounted: bool) -> None:
+    app = bare_app(limiter)
+    if mounted:
+        outer = FastAPI()
+        outer.mount("/inner", app)
+        app = outer
+    url = serve(app) + ("/inner" if mounted else "")
+    answers = [post(url, "/login") for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429]
+    assert answers[5].json() == {"detail": "Too many attempts"}
+    assert answers[5].headers["retry-after"] == "900"
+    assert answers[5].headers["cache-control"] == "no-store"
+
+
+def test_a_handler_of_the_application_answers_denials_with_their_fields_and_keys(serve: Serve, limiter: Any) -> None:
+    app, seen_keys = bare_app(limiter), []
+
+    @app.exception_handler(AttemptDenied)
+    async def mine(request: Request, denied: AttemptDenied) -> JSONResponse:
+        seen_keys.append(denied.keys)
+        return JSONResponse({"mine": True}, 429, denied.headers)
+
+    url = serve(app)
+    answers = [post(url, "/login") for _ in range(6)]
+    assert answers[5].json() == {"mine": True}
+    assert answers[5].headers["retry-after"] == "900"
+    assert seen_keys == [(IP.ip_key("127.0.0.1"), ACCOUNT_IP.key("ann", network("127.0.0.1")))]
+
+
+@pytest.mark.parametrize("status", [400, 429, 503])
+def test_a_refusal_is_not_stored_by_caches(serve: Serve, limiter: Any, status: int) -> None:
+    app = make_app(limiter)
+    unavailable = _restore_decision(0, "unavailable", "login", None, 0, timedelta(0), False, [])
+    raised = {400: InvalidKeyError("none"), 429: RateLimitExceeded(), 503: _denial(unavailable)}
+
+    @app.get("/raise")
+    async def refuse() -> None:
+        raise raised[status]
+
+    answer = CLIENT.get(serve(app) + "/raise")
+    assert (answer.status_code, answer.headers["cache-control"]) == (status, "no-store")
 
 
 @pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])

@@ -47,7 +47,7 @@ def make_app(limiter: Any, **options: Any) -> FastAPI:
     app = FastAPI()
     install(app)
     app.add_middleware(AddressLimit, limiter=limiter, rules=[IP], client_ip=CLIENT_IP)
-    Guarded = Annotated[Any, Depends(guard(limiter, keys=keys, **options))]
+    Guarded = Annotated[Any, Depends(guard(limiter, keys=keys, give_back_on=ConnectionError, **options))]
     router = APIRouter(responses=responses)
 
     @router.post("/login/{how}")
@@ -56,6 +56,8 @@ def make_app(limiter: Any, **options: Any) -> FastAPI:
             raise HTTPException(401)
         if how == "crash":
             raise ZeroDivisionError
+        if how == "down":
+            raise ConnectionError
         if how == "background":
             background.add_task(lambda: 1 / 0)
         if how == "success":
@@ -95,7 +97,8 @@ def left(limiter: Any) -> tuple[int, int]:
         ("wrong", (5, 2)),
         ("background", (5, 2)),
         ("token", (5, 2)),
-        ("crash", (5, 3)),
+        ("crash", (5, 2)),
+        ("down", (5, 3)),
         ("success", (6, 3)),
     ],
 )
@@ -219,12 +222,12 @@ def test_a_route_documents_what_it_answers_besides(limiter: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Limiter, aio.Limiter])
-def test_a_guard_over_a_store_counts_and_a_crash_reaches_it(
+def test_a_guard_over_a_store_counts_and_a_give_back_reaches_it(
     serve: Serve, shared: Any, open_store: Callable[..., RedisStore], kind: Any
 ) -> None:
     limiter = kind(store=open_store(shared.url))
     url = serve(make_app(limiter))
-    assert [post(url, how).status_code for how in ("wrong", "crash", "wrong", "wrong", "wrong")] == [
+    assert [post(url, how).status_code for how in ("wrong", "down", "wrong", "wrong", "wrong")] == [
         401, 500, 401, 401, 429,
     ]  # fmt: skip
     assert left(limiter) == (1, 0)

@@ -105,12 +105,12 @@ def test_an_unavailable_limiter_is_answered_503(serve: Serve, kind: Any, middlew
 
 
 @pytest.mark.parametrize("kind", [Limiter, aio.Limiter])
-def test_a_store_is_shared_by_middleware_and_blocks_and_a_crash_reaches_it(
+def test_a_store_is_shared_by_middleware_and_blocks_and_a_give_back_reaches_it(
     serve: Serve, shared: Any, open_store: Any, kind: Any
 ) -> None:
     limiter = kind(store=open_store(shared.url))
     url = serve(make_app(limiter))
-    assert [CLIENT.get(f"{url}/login/{how}").status_code for how in ["401", "crash", "401", "401"]] == [
+    assert [CLIENT.get(f"{url}/login/{how}").status_code for how in ["401", "down", "401", "401"]] == [
         401,
         500,
         401,

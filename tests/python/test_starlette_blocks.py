@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from doorkeep import (
     ClientIp,
+    ConfigError,
     Key,
     Limiter,
     ManualClock,
@@ -22,8 +23,10 @@ from doorkeep import (
 )
 from doorkeep.errors import AttemptDenied
 from doorkeep.starlette import AddressLimit, attempt_for, install
-from support.starlette_app import ACCOUNT, ANN, HERE, IP, Serve, left, make_app
+from support.starlette_app import ACCOUNT, ANN, HERE, IP, Down, Serve, left, make_app
 from support.web import CLIENT, Exchange, remaining
+
+CAROL = ACCOUNT.key("carol")
 
 
 @pytest.fixture(params=["blocking", "aio"])
@@ -31,8 +34,11 @@ def limiter(request: pytest.FixtureRequest, doorkeep_clock: ManualClock) -> Any:
     return (Limiter if request.param == "blocking" else aio.Limiter)(clock=doorkeep_clock)
 
 
-@pytest.mark.parametrize("how", ["x", "302", "401", "404", "422", "own", "limited", "redirect", "background", "stream"])
-def test_what_is_answered_or_reported_below_500_stays_counted(serve: Serve, limiter: Any, how: str) -> None:
+ENDS = ["x", "302", "401", "404", "422", "500", "503", "own", "limited", "redirect", "background", "stream", "crash"]
+
+
+@pytest.mark.parametrize("how", [*ENDS, "denied", "settled"])
+def test_a_guess_stays_counted_however_its_block_ends(serve: Serve, limiter: Any, how: str) -> None:
     url = serve(make_app(limiter))
     if how == "stream":
         with pytest.raises(httpx.RemoteProtocolError):
@@ -42,18 +48,20 @@ def test_what_is_answered_or_reported_below_500_stays_counted(serve: Serve, limi
     assert left(limiter) == (2, 2)
 
 
-@pytest.mark.parametrize(("error", "spent"), [(HTTPException(401), 1), (HTTPException(500), 0), (ValueError(), 0)])
-def test_of_a_group_of_exceptions_one_below_500_is_enough(limiter: Any, error: Exception, spent: int) -> None:
+@pytest.mark.parametrize(("error", "spent"), [(HTTPException(500), 1), (ValueError(), 1), (Down(), 0)])
+def test_a_group_of_exceptions_gives_back_only_if_every_one_is_named(
+    limiter: Any, error: Exception, spent: int
+) -> None:
     async def fail() -> None:
         raise error
 
     async def endpoint(request: Request) -> Response:
-        async with attempt_for(request, limiter, ANN), anyio.create_task_group() as tasks:
+        async with attempt_for(request, limiter, ANN, give_back_on=Down), anyio.create_task_group() as tasks:
             tasks.start_soon(fail)
             try:
                 await anyio.sleep(60)
             finally:
-                raise KeyError
+                raise Down
         return Response()
 
     with pytest.raises(Exception, match="unhandled errors in a TaskGroup"):
@@ -61,15 +69,33 @@ def test_of_a_group_of_exceptions_one_below_500_is_enough(limiter: Any, error: E
     assert remaining(limiter, ANN) == 3 - spent
 
 
-@pytest.mark.parametrize("how", ["crash", "500", "503"])
-def test_a_failure_gives_back_the_account_but_not_what_middleware_counted(serve: Serve, limiter: Any, how: str) -> None:
-    assert CLIENT.get(f"{serve(make_app(limiter))}/login/{how}").status_code >= 500
+@pytest.mark.parametrize("middleware", [True, False])
+def test_a_named_exception_gives_back_the_account_but_not_what_middleware_counted(
+    serve: Serve, limiter: Any, middleware: bool
+) -> None:
+    assert CLIENT.get(f"{serve(make_app(limiter, middleware=middleware))}/login/down").status_code == 500
+    assert left(limiter) == (2 if middleware else 3, 3)
+
+
+def test_a_named_exception_gives_back_no_address_that_the_block_itself_counted(limiter: Any) -> None:
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, HERE, ANN, give_back_on=[Down]):
+            raise Down
+
+    with pytest.raises(Down):
+        Exchange().run(Starlette(routes=[Route("/", endpoint)]))
     assert left(limiter) == (2, 3)
 
 
-def test_a_failure_gives_back_everything_where_no_middleware_counted(serve: Serve, limiter: Any) -> None:
-    assert CLIENT.get(f"{serve(make_app(limiter, middleware=False))}/login/crash").status_code == 500
-    assert left(limiter) == (3, 3)
+@pytest.mark.parametrize("odd", [KeyboardInterrupt, [int], "OSError"])
+def test_give_back_on_without_exceptions_is_refused_and_nothing_counted(limiter: Any, odd: Any) -> None:
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, ANN, give_back_on=odd):
+            return Response()
+
+    with pytest.raises(ConfigError, match="^give_back_on must list classes of exceptions$"):
+        Exchange().run(Starlette(routes=[Route("/", endpoint)]))
+    assert remaining(limiter, ANN) == 3
 
 
 def test_a_success_may_give_back_the_address_that_middleware_counted(serve: Serve, limiter: Any) -> None:
@@ -77,9 +103,9 @@ def test_a_success_may_give_back_the_address_that_middleware_counted(serve: Serv
     assert left(limiter) == (3, 3)
 
 
-def test_a_failure_lifts_the_lockout_that_its_own_attempt_engaged(serve: Serve, limiter: Any) -> None:
+def test_a_named_exception_lifts_the_lockout_that_its_own_attempt_engaged(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter, rules=[Rule("wide", "100/1h", by=("address",))]))
-    statuses = [CLIENT.get(f"{url}/login/{how}").status_code for how in ["401", "401", "crash", "401", "401"]]
+    statuses = [CLIENT.get(f"{url}/login/{how}").status_code for how in ["401", "401", "down", "401", "401"]]
     assert statuses == [401, 401, 500, 401, 429]
 
 
@@ -89,12 +115,12 @@ def test_a_later_block_does_not_give_back_what_an_earlier_one_counted(limiter: A
     async def endpoint(request: Request) -> Response:
         async with attempt_for(request, limiter, ANN):
             pass
-        async with attempt_for(request, limiter, bob), attempt_for(request, limiter, HERE):
-            raise ZeroDivisionError
+        async with attempt_for(request, limiter, bob, give_back_on=Down), attempt_for(request, limiter, CAROL):
+            raise Down
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(Down):
         Exchange().run(Starlette(routes=[Route("/", endpoint)]))
-    assert [remaining(limiter, key) for key in (ANN, bob, HERE)] == [2, 3, 3]
+    assert [remaining(limiter, key) for key in (ANN, bob, CAROL)] == [2, 3, 3]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -115,7 +141,7 @@ def test_blocks_beside_each_other_are_attempts_of_their_own(limiter: Any, middle
             denied = await asyncio.gather(*guesses, return_exceptions=True)
         else:
             denied = [(await asyncio.gather(one, return_exceptions=True))[0] for one in guesses]
-        assert [type(one) for one in denied] == [type(None)] * 3 + [AttemptDenied] * 6
+        assert [isinstance(one, AttemptDenied) for one in denied] == [False] * 3 + [True] * 6
         return Response()
 
     app = Starlette(routes=[Route("/", endpoint)])

@@ -1,4 +1,4 @@
-"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one, and the pair with a reservation.
+"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one, and its pair.
 
 Knows nothing else. Invariant: a denial is false, so that code which only tests truth fails closed.
 """
@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 
 
 class Reserved(tuple):  # type: ignore[type-arg]
-    """The outcome and the reservation of ``AttemptLimiter.reserve``: a tuple that is false when the attempt is denied."""
+    """The outcome and the reservation of ``AttemptLimiter.reserve``, false when the attempt is denied."""
 
     __slots__ = ()
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from doorkeep._native import Decision
+    from doorkeep._native import Decision, Key
 
 __all__ = [
     "AttemptDenied",
@@ -51,15 +51,29 @@ class AttemptDenied(DoorkeepError):
     ----------
     decision : Decision
         Which rule denied, why, and how long to wait.
+    keys : tuple of Key
+        What the guard that denied had asked; empty when no guard was asked.
+    headers : mapping
+        The header fields of the answer: ``Retry-After``, as the guard rounds it, ``Cache-Control``, and ``RateLimit`` if
+        the guard sends it.
     """
 
     decision: Decision
-    # What the guard that denied sends with the answer; None when no guard was asked.
+    keys: tuple[Key, ...] = ()
+    # Made by the guard that denied; None when no guard was asked.
     _headers: Mapping[str, str] | None = None
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision)
         self.decision = decision
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of the answer."""
+        from doorkeep import http  # which imports this module
+
+        fields = http.headers(self.decision) if self._headers is None else self._headers
+        return {"Cache-Control": "no-store", **fields}
 
     def __str__(self) -> str:
         return f"attempt denied, rule=`{self.decision.rule}`, reason=`{self.decision.reason}`"

@@ -17,9 +17,8 @@
 
     install(app)
 
-The attempt stays counted whatever the endpoint answers, and also when the client goes away. It is given back only when
-an exception escapes the endpoint that is no answer below 500: a crash is not a guess. An application that reports wrong
-passwords by exceptions of its own names them in ``count_on``.
+The attempt stays counted unless the endpoint settles it: whatever it answers or raises, and even if the client goes
+away. `give_back_on` names the exceptions that report a failure of the application and give the attempt back.
 
 What needs no FastAPI is in `doorkeep.starlette`, and can be imported from here, too.
 
@@ -28,18 +27,18 @@ Does no arithmetic and reads no clock. Invariant: a denial's bytes depend on not
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Annotated, Any
+from weakref import WeakValueDictionary
 
 from fastapi import Depends
-from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
+from fastapi.dependencies.models import Dependant
 from starlette.requests import HTTPConnection
 
 from doorkeep import ConfigError, Key, http
+from doorkeep._leaving import error_classes
 from doorkeep.starlette import AddressLimit, attempt_for, client_address, install, lifespan
-from doorkeep.starlette.attempts import AnyLimiter, Duration, Errors, check_limiter, classes
+from doorkeep.starlette.attempts import AnyLimiter, Duration, Errors, check_limiter
 
 __all__ = ["AddressLimit", "attempt_for", "client_address", "guard", "install", "lifespan", "responses"]
-
-_INVALID = (RequestValidationError, WebSocketRequestValidationError)
 
 
 def guard(
@@ -47,13 +46,13 @@ def guard(
     keys: Callable[..., Iterable[Key] | Awaitable[Iterable[Key]]],
     *,
     cost: int = 1,
-    count_on: Errors = (),
+    give_back_on: Errors = (),
     round_up: Duration | None = None,
     rate_limit: bool = False,
 ) -> Callable[..., Awaitable[Any]]:
-    """Make a dependency that counts the request as an attempt and gives the attempt.
+    """Make a dependency that counts the request as an attempt and returns the attempt.
 
-    A second guard of the same limiter in one request gives the same attempt and counts only the keys that are new.
+    A second guard of the same limiter in one request returns the same attempt and counts only the keys that are new.
 
     Parameters
     ----------
@@ -61,11 +60,14 @@ def guard(
         A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`; the attempt is of the same kind. A blocking one over a store
         is asked in the thread pool; settle its attempts in endpoints that are no coroutines.
     keys
-        A dependency of its own, giving the keys to count. Keep look-ups of the account out of it.
+        A dependency of its own that returns the keys to count. Keep look-ups of the account out of it. What it reads of
+        the body must have the same parameter name in the endpoint: FastAPI makes two bodies of two names, and a client
+        could count with one and guess with the other.
     cost
         How much the request spends of each rate.
-    count_on
-        Exception classes that leave the attempt counted when they escape the endpoint, besides answers below 500.
+    give_back_on
+        Exception classes that give the attempt back when they leave the endpoint, because they report a failure of the
+        application, such as a database that is down. What was counted on an address alone stays counted.
     round_up
         A duration, at least ``1s``: ``Retry-After`` is rounded up to a multiple of it when a rule denied that is not
         of the address alone, so that it does not tell when others have guessed.
@@ -81,7 +83,9 @@ def guard(
     Raises
     ------
     ConfigError
-        `limiter` is no limiter, `keys` is no function, or `round_up` is not a duration of whole seconds.
+        `limiter` is not a limiter, `keys` is not a function, `round_up` is not a duration of whole seconds, or
+        `give_back_on` lists something that is not a class of exceptions. At a request: `keys` reads a part of the body
+        that the endpoint does not read.
     """
     check_limiter(limiter)
     if not callable(keys):
@@ -89,12 +93,18 @@ def guard(
     http.check_round_up(round_up)
     options: dict[str, Any] = {
         "cost": cost,
-        "count_on": classes(count_on) + _INVALID,
+        "give_back_on": error_classes(give_back_on),
         "round_up": round_up,
         "rate_limit": rate_limit,
     }
 
+    checked: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by identity: routes have no hash
+
     async def counting(connection: HTTPConnection, named: Annotated[Any, Depends(keys)]) -> AsyncIterator[Any]:
+        route = connection.scope.get("route")
+        if route is not None and checked.get(id(route)) is not route:
+            _check_body(route, keys)
+            checked[id(route)] = route
         async with attempt_for(connection, limiter, *named, **options) as attempt:
             yield attempt
 
@@ -104,6 +114,29 @@ def guard(
         return counted
 
     return attempt
+
+
+def _check_body(route: Any, keys: Callable[..., Any]) -> None:
+    """Refuse keys that are made from another body than the one that the endpoint reads."""
+    dependant: Dependant | None = getattr(route, "dependant", None)
+    if dependant is None:
+        return
+    read_by_keys: set[str] = set()
+    read_elsewhere: set[str] = set()
+
+    def visit(one: Dependant, read: set[str]) -> None:
+        read = read_by_keys if one.call is keys else read
+        read.update(field.alias for field in one.body_params)
+        for dependency in one.dependencies:
+            visit(dependency, read)
+
+    visit(dependant, read_elsewhere)
+    unread = read_by_keys - read_elsewhere
+    if unread and read_elsewhere:
+        raise ConfigError(
+            "the keys of a guard must be made from the body that the endpoint reads: "
+            f"give the parameter the same name in both, parameter=`{min(unread)}`"
+        )
 
 
 def _documented(description: str, detail: str, wait: str | None = None) -> dict[str, Any]:
@@ -118,7 +151,7 @@ def _documented(description: str, detail: str, wait: str | None = None) -> dict[
 
 
 responses: dict[int | str, dict[str, Any]] = {
-    400: _documented("What should be counted is empty or no address", "Bad request"),
+    400: _documented("The account or the address is missing or invalid", "Bad request"),
     429: _documented(
         "Too many attempts", "Too many attempts", "Seconds until an attempt is admitted; absent when no wait would help"
     ),

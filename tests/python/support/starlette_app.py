@@ -14,6 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from doorkeep import (
+    AttemptDenied,
     ClientIp,
     RateLimitExceeded,
     Rule,
@@ -34,16 +35,27 @@ class WrongPassword(Exception):
     """An application's own way to say so."""
 
 
+class Down(Exception):
+    """A failure of the application that the block names."""
+
+
 def make_app(limiter: Any, *, middleware: bool = True, **options: Any) -> Starlette:
     """An application that guards an account in its endpoint, behind middleware that counts the address."""
 
     async def login(request: Request) -> Response:
         how = request.path_params["how"]
-        async with attempt_for(request, limiter, ANN, count_on=WrongPassword) as attempt:
+        async with attempt_for(request, limiter, ANN, give_back_on=Down) as attempt:
             if how == "crash":
                 raise ZeroDivisionError
             if how == "own":
                 raise WrongPassword
+            if how == "down":
+                raise Down
+            if how == "settled":
+                await told(attempt.failure())
+                raise Down
+            if how == "denied":
+                raise AttemptDenied(attempt.decision)
             if how == "limited":
                 raise RateLimitExceeded
             if how == "success":

@@ -11,33 +11,35 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
 from doorkeep import ConfigError, Decision, Key, http
-from doorkeep.errors import AttemptDenied, InvalidKeyError, RateLimitExceeded, _denial
+from doorkeep.errors import AttemptDenied, InvalidKeyError, LimiterUnavailable, RateLimitExceeded
 
 # Where fields for an answer wait in the scope until it starts.
 _FIELDS = "doorkeep.fields"
+_TOO_MANY = "Too many attempts"
 # RFC 6455: the server ends the connection because of a policy.
 _POLICY_VIOLATION = 1008
 
 
 def install(app: Starlette) -> None:
-    """Answer denials: 429 with ``Retry-After``, 503 when the limiter is unavailable, 400 for keys that are none.
+    """Answer denials: 429 with ``Retry-After``, 503 when the limiter is unavailable, 400 for an invalid key.
 
     ``Retry-After`` is left out when waiting cannot help. A websocket is refused with the same answer where the server
-    can send one before accepting it, and closed with code 1008 otherwise. A mounted application answers its own errors:
-    install it, too.
+    can send one before accepting it, and closed with code 1008 otherwise. A mounted application answers its own errors.
+    Without `install` a denial is answered as any other ``HTTPException``; keys that are not valid are a 500.
 
     Parameters
     ----------
     app
         An application of Starlette or FastAPI that has not started. Its handlers of `AttemptDenied`, `InvalidKeyError`
-        and `RateLimitExceeded` are set; a handler of your own, added later, stands in their place and finds the
-        headers to send by ``doorkeep.http.headers(error.decision)``.
+        and `RateLimitExceeded` are set; a handler of your own, added later, takes their place and finds the header
+        fields to send in ``error.headers``.
     """
     for error in (AttemptDenied, InvalidKeyError, RateLimitExceeded):
         app.add_exception_handler(error, _handle)
@@ -49,7 +51,8 @@ def admit(
 ) -> None:
     """Raise a denial; of an admitted request, keep the fields for its answer."""
     if not decision.allowed:
-        error = _denial(decision)
+        error = _Unavailable(decision) if decision.reason == "unavailable" else _Denied(decision)
+        error.keys = tuple(keys)
         error._headers = http.headers(decision, keys, round_up=round_up, rate_limit=rate_limit)
         raise error
     if rate_limit and scope["type"] == "http":
@@ -61,13 +64,38 @@ def admit(
 def answer(error: Exception) -> Response:
     """Make the answer to an error of doorkeep."""
     if isinstance(error, AttemptDenied):
-        status = http.status(error.decision)
-        detail = "Temporarily unavailable" if status == 503 else "Too many attempts"
-        headers = http.headers(error.decision) if error._headers is None else error._headers
-        return JSONResponse({"detail": detail}, status, headers)
-    if isinstance(error, RateLimitExceeded):
-        return JSONResponse({"detail": "Too many attempts"}, 429)
-    return JSONResponse({"detail": "Bad request"}, 400)
+        return JSONResponse({"detail": _detail(error.decision)}, http.status(error.decision), error.headers)
+    status, detail = (429, _TOO_MANY) if isinstance(error, RateLimitExceeded) else (400, "Bad request")
+    return JSONResponse({"detail": detail}, status, {"Cache-Control": "no-store"})
+
+
+def _detail(decision: Decision) -> str:
+    return "Temporarily unavailable" if decision.reason == "unavailable" else _TOO_MANY
+
+
+class _Answered(HTTPException):
+    """Makes a denial one that the framework itself can answer, in an application without `install`."""
+
+    decision: Decision
+
+    def __init__(self, decision: Decision) -> None:
+        Exception.__init__(self, decision)  # status, detail and fields follow from the decision
+
+    @property
+    def status_code(self) -> int:  # type: ignore[override]
+        return http.status(self.decision)
+
+    @property
+    def detail(self) -> str:  # type: ignore[override]
+        return _detail(self.decision)
+
+
+class _Denied(AttemptDenied, _Answered):  # type: ignore[misc]
+    pass
+
+
+class _Unavailable(LimiterUnavailable, _Answered):  # type: ignore[misc]
+    pass
 
 
 async def refuse(websocket: WebSocket, response: Response) -> None:

@@ -2,9 +2,9 @@
 
 A block inside another of the same limiter and request finds its attempt and adds to it, and the first block takes over
 what middleware has counted. A block that follows another or runs beside it is a guess of its own: a request may carry
-many. Knows no routes and writes no answers. Invariant: what a request has spent is given back only by a failure of the
-server, and never what `doorkeep.starlette.AddressLimit` counted. Tests, over real HTTP: tests/python/test_starlette.py
-and test_fastapi.py.
+many. Knows no routes and writes no answers. Invariant: an attempt stays counted unless the application settles it or
+names the class of an exception that leaves the block. Tests, over real HTTP: tests/python/test_starlette.py and
+test_fastapi.py.
 """
 
 from __future__ import annotations
@@ -17,21 +17,17 @@ from datetime import timedelta
 from typing import Any, TypeAlias, overload
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException, WebSocketException
-from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.requests import HTTPConnection
 from starlette.types import Scope
-from starlette.websockets import WebSocketDisconnect
 
 from doorkeep import Attempt, Key, Limiter, aio, http
-from doorkeep.errors import ConfigError, InvalidKeyError, RateLimitExceeded
+from doorkeep._leaving import error_classes
+from doorkeep.errors import ConfigError
 from doorkeep.starlette.answers import admit
 
 AnyLimiter: TypeAlias = Limiter | aio.Limiter
-Errors: TypeAlias = type[BaseException] | Iterable[type[BaseException]]
+Errors: TypeAlias = type[Exception] | Iterable[type[Exception]]
 Duration: TypeAlias = timedelta | float | str
-
-# What a client can bring about, or the framework answers below 500: a guess all the same.
-_ANSWERS = (WebSocketException, ClientDisconnect, WebSocketDisconnect, InvalidKeyError, RateLimitExceeded)
 
 # The blocks around this task, the outermost first. Tasks that run beside each other do not see each other's.
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("doorkeep_blocks", default=())
@@ -43,7 +39,7 @@ def attempt_for(
     limiter: Limiter,
     *keys: Key,
     cost: int = 1,
-    count_on: Errors = (),
+    give_back_on: Errors = (),
     round_up: Duration | None = None,
     rate_limit: bool = False,
 ) -> AbstractAsyncContextManager[Attempt]: ...
@@ -53,7 +49,7 @@ def attempt_for(
     limiter: aio.Limiter,
     *keys: Key,
     cost: int = 1,
-    count_on: Errors = (),
+    give_back_on: Errors = (),
     round_up: Duration | None = None,
     rate_limit: bool = False,
 ) -> AbstractAsyncContextManager[aio.Attempt]: ...
@@ -63,16 +59,16 @@ async def attempt_for(
     limiter: AnyLimiter,
     *keys: Key,
     cost: int = 1,
-    count_on: Errors = (),
+    give_back_on: Errors = (),
     round_up: Duration | None = None,
     rate_limit: bool = False,
 ) -> AsyncIterator[Any]:
     """Count a request as an attempt, for the length of a block.
 
-    It stays counted whatever the block does, also when the client goes away. It is given back when an `Exception`
-    leaves the block that is no answer below 500: a crash is not a guess. A block inside this one, of the same limiter
-    and request, gives the same attempt and counts only the keys that are new; an attempt is settled once. A block after
-    this one or beside it is another attempt, so that no batch of guesses and no long websocket counts as one.
+    It stays counted unless it is settled: whatever the block returns or raises, and even if the client goes away. A
+    block inside this one, of the same limiter and request, gets the same attempt and counts only the keys that are new;
+    an attempt is settled once. A block after this one or beside it is another attempt, so that no batch of guesses and
+    no long websocket counts as one.
 
     Parameters
     ----------
@@ -85,8 +81,9 @@ async def attempt_for(
         What to count, made before any account is looked up.
     cost
         How much the request spends of each rate.
-    count_on
-        Exception classes that leave the attempt counted when they leave the block, besides answers below 500.
+    give_back_on
+        Exception classes that give the attempt back when they leave the outermost block, because they report a failure
+        of the application, such as a database that is down. What was counted on an address alone stays counted.
     round_up
         A duration, at least ``1s``: ``Retry-After`` is rounded up to a multiple of it when a rule denied that is not
         of the address alone, so that it does not tell when others have guessed.
@@ -103,18 +100,18 @@ async def attempt_for(
         There is no key. Nothing was counted.
     """
     http.check_round_up(round_up)
+    given_back = error_classes(give_back_on)
     scope, around = connection.scope, _blocks.get()
     held = _for_block(scope, limiter, keys)
     held = await count(scope, limiter, keys, held, cost=cost, round_up=round_up, rate_limit=rate_limit)
-    held.count_on += classes(count_on)
-    held.given_back |= {key.rule for key in keys} - held.kept
+    held.give_back_on += given_back
     is_outermost, held.is_open = not held.is_open, True
     _blocks.set((*around, _Block(_offered(scope), limiter, held)))
     try:
         yield held.attempt
     except Exception as error:
-        if is_outermost and not held.counts(error):
-            await _give_back(limiter, held)
+        if is_outermost:
+            await _ask(limiter, held.attempt._leave, error, held.give_back_on)
         raise
     finally:
         held.is_open = not is_outermost
@@ -122,25 +119,14 @@ async def attempt_for(
 
 
 class Held:
-    """An attempt at hand in a request, what leaves it counted, and which of its rules a crash gives back."""
+    """An attempt at hand in a request, and which exceptions give it back."""
 
-    __slots__ = ("attempt", "count_on", "given_back", "is_open", "kept")
+    __slots__ = ("attempt", "give_back_on", "is_open")
 
     def __init__(self, attempt: Attempt | aio.Attempt) -> None:
         self.attempt = attempt
-        self.count_on: tuple[type[BaseException], ...] = ()
-        self.given_back: set[str] = set()
+        self.give_back_on: tuple[type[Exception], ...] = ()
         self.is_open = False
-        self.kept: set[str] = set()
-
-    def counts(self, error: BaseException) -> bool:
-        """Whether an error that leaves a block leaves the attempt counted."""
-        # Of a group of exceptions one that counts is enough: a task group must not make guesses free.
-        if isinstance(leaves := getattr(error, "exceptions", None), tuple):
-            return any(self.counts(leaf) for leaf in leaves)
-        if isinstance(error, HTTPException):
-            return error.status_code < 500 or isinstance(error, self.count_on)
-        return isinstance(error, _ANSWERS + self.count_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +161,13 @@ async def count(
 
 
 def check_limiter(limiter: object) -> None:
-    """Refuse what is no limiter when an application is made, not at its first request."""
+    """Refuse anything but a limiter when an application is made, not at its first request."""
     if not isinstance(limiter, AnyLimiter):
         raise ConfigError("limiter must be a Limiter")
 
 
 def at_hand(scope: Scope, limiter: AnyLimiter) -> Held | None:
-    """Give the attempt of the block around, or take the one that was offered."""
+    """Return the attempt of the block around, or take the one that was offered."""
     block = _innermost(scope, limiter)
     # Taken before anything is awaited: of blocks that run at once only one has what middleware counted.
     return _offered(scope).pop(limiter, None) if block is None else block.held
@@ -216,21 +202,9 @@ def _offered(scope: Scope) -> dict[AnyLimiter, Held]:
     return offered
 
 
-async def _give_back(limiter: AnyLimiter, held: Held) -> None:
-    if held.kept:
-        await _ask(limiter, held.attempt.success, give_back=held.given_back)
-    else:
-        await _ask(limiter, held.attempt.cancel)
-
-
-async def _ask(limiter: AnyLimiter, call: Callable[..., Any], *keys: Key, **options: Any) -> Any:
+async def _ask(limiter: AnyLimiter, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     if isinstance(limiter, Limiter) and limiter.store is not None:
         # A blocking limiter waits for its store, which the event loop must not.
-        return await run_in_threadpool(call, *keys, **options)
-    answer = call(*keys, **options)
+        return await run_in_threadpool(call, *arguments, **options)
+    answer = call(*arguments, **options)
     return await answer if isinstance(answer, Coroutine) else answer
-
-
-def classes(errors: Errors) -> tuple[type[BaseException], ...]:
-    """Take one class or several."""
-    return (errors,) if isinstance(errors, type) else tuple(errors)

@@ -6,6 +6,7 @@ admitted one passes through with nothing changed but the attempt in its scope.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ from doorkeep.starlette.attempts import AnyLimiter, at_hand, check_limiter, coun
 if TYPE_CHECKING:
     from doorkeep._native import _AnyRule
 
+_log = logging.getLogger("doorkeep")
+_NOT_COUNTED = "a request was not counted: it has no address, and every rule is on the address"
+
 
 class AddressLimit:
     """Pure ASGI middleware that counts each request on rules of the client's address, and denies it on the spot.
@@ -30,13 +34,13 @@ class AddressLimit:
         app.add_middleware(AddressLimit, limiter=limiter, rules=[presets.login_ip], client_ip=client_ip)
 
     It answers a denial itself, with the bytes of the handlers that `install` adds. A websocket is counted when it
-    connects. A request whose client has no usable address, as behind a unix socket, is not counted, which is logged
-    once. Guards of the same limiter share the attempt: an address counted here is not counted again. What was counted
-    here stays counted whatever the application does, also when it fails, so that a request which makes it fail is
-    not free; an endpoint may still give it back by ``attempt.success(give_back=...)``.
+    connects. A request without an address, as over a Unix socket, is not counted, which is logged each time. One whose
+    address is lost, because the client has closed its connection, is refused. Guards of the same limiter share the
+    attempt: an address counted here is not counted again. It stays counted whatever the application does, even if it
+    fails; an endpoint may still give it back by ``attempt.success(give_back=...)``.
 
-    Middleware that is added later stands outside. Let `CORSMiddleware` stand outside this one: it answers preflight
-    requests before they are counted, and lets scripts of other origins read a denial.
+    Middleware that is added later is outside. Put `CORSMiddleware` outside this one: it answers preflight requests
+    before they are counted, and lets scripts of other origins read a denial.
 
     Parameters
     ----------
@@ -58,7 +62,7 @@ class AddressLimit:
     Raises
     ------
     ConfigError
-        `limiter` is no limiter; or there is no rule, or one that is not of the address alone.
+        `limiter` is not a limiter; or there is no rule, or one that is not by the address alone.
     """
 
     def __init__(
@@ -92,8 +96,8 @@ class AddressLimit:
             send = collecting_fields(scope, send)
         try:
             await self._count(connection)
-        except AttemptDenied as denied:
-            response = answer(denied)
+        except (AttemptDenied, InvalidKeyError) as refused:
+            response = answer(refused)
             if scope["type"] == "websocket":
                 await refuse(WebSocket(scope, receive, send), response)
             else:
@@ -102,14 +106,14 @@ class AddressLimit:
         await self.app(scope, receive, send)
 
     async def _count(self, connection: HTTPConnection) -> None:
-        try:
-            keys = keys_for(self.rules, address=self.address_of(connection))
-        except InvalidKeyError:
-            return  # there is no usable address, which `keys_for` has logged
+        address = self.address_of(connection)
+        if address is None:
+            _log.warning(_NOT_COUNTED, extra={"doorkeep_event": "not_counted"})
+            return
+        keys = keys_for(self.rules, address=address)
         scope, limiter = connection.scope, self.limiter
         held = at_hand(scope, limiter)
         held = await count(scope, limiter, keys, held, cost=self.cost, round_up=None, rate_limit=self.rate_limit)
-        held.kept |= {key.rule for key in keys}
         offer(scope, limiter, held)
 
 
@@ -130,11 +134,21 @@ def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None
     Returns
     -------
     Callable
-        Given a request or a websocket, the address as text, or None when there is no usable one.
+        Given a request or a websocket, the address as a string, or None when there is none, as over a Unix socket. It
+        raises `InvalidKeyError` when the address is lost: the client has closed its connection, so no rule on its
+        address could be asked.
     """
 
     def address(connection: HTTPConnection) -> str | None:
         peer = connection.client
+        if peer is None and _is_over_tcp(connection.scope):
+            raise InvalidKeyError("the address of the client is lost: it has closed its connection")
         return client_ip.resolve(peer.host if peer else None, connection.headers.raw)
 
     return address
+
+
+def _is_over_tcp(scope: Scope) -> bool:
+    # ASGI: the port is None for a Unix socket.
+    server = scope.get("server")
+    return server is not None and server[1] is not None
