@@ -80,11 +80,7 @@ async function peers() {
 async function refusals() {
   const [tight, key] = [new Rule('tight', '1/1d'), (rule) => (name) => rule.key(name)]
   const [spent, free] = [new Limiter({ capacity: 200_000 }), new Limiter({ capacity: 200_000 })]
-  await compare(
-    'Limiter',
-    [(one) => spent.allowSync(one), key(tight)],
-    [(one) => free.allowSync(one), key(wide)],
-  )
+  await compare('Limiter', [(one) => spent.allowSync(one), key(tight)], [(one) => free.allowSync(one), key(wide)])
 
   const [locked, open] = [1, 1024].map(
     (threshold) => new AttemptLimiter({ threshold, lockoutWindow: '1d', maxTrackedKeys: 200_000 }),

@@ -54,8 +54,8 @@ class AttemptDenied(DoorkeepError):
     keys : tuple of Key
         What the guard that denied had asked; empty when no guard was asked.
     headers : mapping
-        The header fields of the answer: ``Retry-After``, as the guard rounds it, ``Cache-Control``, and ``RateLimit`` if
-        the guard sends it.
+        The header fields of the answer: ``Retry-After``, as the guard rounds it, ``Cache-Control``, and ``RateLimit``
+        if the guard sends it.
     """
 
     decision: Decision
