@@ -24,7 +24,7 @@ node_package := $(wildcard tsconfig*.json) $(shell find bindings-node/lib -type 
 missing = $(if $(wildcard $(1)),,always)
 
 # The servers that the tests start: `make` finds or installs them once.
-with_servers = env $$(cat build/servers)
+with_servers = source build/servers;
 
 .PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser frameworks packages build clean tools always
 
@@ -92,7 +92,7 @@ examples: build build/servers ## start the examples and attack each over real HT
 	$(with_servers) $(VENV)/python -m pytest tests/examples
 
 browser: build build/browser ## open the login page of the examples in Chromium
-	env $$(cat build/browser) node --test tests/browser/*.test.mjs
+	source build/browser; node --test tests/browser/*.test.mjs
 
 frameworks: build build/servers ## test the adapters with the oldest and the newest versions of their frameworks
 	rm -rf build/frameworks/wheel
@@ -125,7 +125,7 @@ build/bench/node/installed: build/node $(shell find benches/node -name '*.json' 
 	cp benches/node/package.json benches/node/package-lock.json build/bench/node
 	npm ci --prefix build/bench/node --no-audit --no-fund --loglevel=error
 	npm pack --silent --pack-destination build/bench/npm
-	npm install --prefix build/bench/node --no-save --no-package-lock --no-audit --no-fund --loglevel=error $(CURDIR)/build/bench/npm/*.tgz
+	npm install --prefix build/bench/node --no-save --no-package-lock --no-audit --no-fund --loglevel=error "$(CURDIR)"/build/bench/npm/*.tgz
 	cargo build --quiet --release --locked --manifest-path benches/node/noop/Cargo.toml --target-dir target/bench
 	cp $$(find target/bench/release -maxdepth 1 -name 'libnoop.so' -o -name 'libnoop.dylib') build/bench/node/noop.node
 	@touch $@

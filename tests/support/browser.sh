@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds the browser that the tests open pages in, and prints it as a NAME=PATH line for make.
+# Finds the browser that the tests open pages in, and prints it as a line that a shell can read in.
 #
 # Debian's Chromium: taken from the path, installed where root may. Opens nothing.
 set -euo pipefail
@@ -19,4 +19,4 @@ if [ -z "$chromium" ]; then
 	chromium=$(find_chromium)
 fi
 "$chromium" --version >&2
-printf 'DOORKEEP_CHROMIUM=%s\n' "$chromium"
+printf 'export DOORKEEP_CHROMIUM=%q\n' "$chromium"

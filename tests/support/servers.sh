@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds the two servers that the tests start themselves, and prints them as NAME=PATH lines for make.
+# Finds the two servers that the tests start themselves, and prints them as lines that a shell can read in.
 #
 # Valkey 9 comes in a wheel, in .venv. Redis 7.0 is Debian's: taken from the path, installed where root may, and else
 # unpacked beside the build. Starts nothing.
@@ -23,7 +23,7 @@ unpack_redis() {
 	"${apt[@]}" download redis-server redis-tools libatomic1 libjemalloc2 liblua5.1-0 liblzf1 lua-bitop lua-cjson
 	for package in *.deb; do dpkg -x "$package" .; done
 	libraries=$(dirname "$(find "$PWD/usr/lib" -name 'libjemalloc.so*' | head -n 1)")
-	printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/usr/bin/redis-server "$@"\n' "$libraries" "$PWD" > redis-server
+	printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$libraries" "$PWD/usr/bin/redis-server" > redis-server
 	chmod +x redis-server)
 }
 
@@ -41,4 +41,4 @@ if [ -z "$redis" ]; then
 fi
 "$redis" --version >&2
 "$valkey" --version >&2
-printf 'DOORKEEP_REDIS_SERVER=%s\nDOORKEEP_VALKEY_SERVER=%s\n' "$redis" "$valkey"
+printf 'export %s=%q\n' DOORKEEP_REDIS_SERVER "$redis" DOORKEEP_VALKEY_SERVER "$valkey"
