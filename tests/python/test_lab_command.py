@@ -120,8 +120,8 @@ def test_what_cannot_be_done_is_said_in_one_line(scenario: Path, tmp_path: Path)
 
 
 def test_a_reader_that_has_seen_enough_causes_no_complaint(scenario: Path) -> None:
-    command = f"{sys.executable} -m doorkeep.lab run {scenario} --json | head -c 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+    command = ["bash", "-o", "pipefail", "-c", '"$0" -m doorkeep.lab run "$1" --json | head -c 1']
+    done = subprocess.run([*command, sys.executable, scenario], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
 
 
