@@ -3,6 +3,8 @@
 //! Holds no formula and no default value. Invariants: every class is frozen and safe to share between threads without
 //! the GIL; a call waits only for a store, and without the GIL; no argument of any type causes a panic.
 
+#![forbid(unsafe_code)]
+
 mod advice;
 mod aio;
 mod alarm;

@@ -38,6 +38,8 @@
 //! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
 //! server) → `either` (memory or server, chosen at run time). With the feature `lab`: `lab` (attacks over these limiters). [`input`] judges what host languages pass in.
 
+#![forbid(unsafe_code)]
+
 mod decision;
 #[cfg(feature = "redis")]
 pub mod either;
