@@ -22,6 +22,7 @@ mod decision;
 mod events;
 mod fixed_window;
 mod http;
+mod interpreter;
 mod key;
 mod lab;
 mod limiter;
@@ -42,6 +43,7 @@ use pyo3::prelude::*;
 /// The classes keep their public names; those of `doorkeep.aio` stand here under names of their own.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::refuse_a_second(module.py())?;
     module.add_class::<attempt_limiter::AttemptLimiter>()?;
     module.add_class::<reservation::Reservation>()?;
     module.add_class::<limiter::Limiter>()?;
