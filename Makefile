@@ -26,7 +26,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = source build/servers;
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser frameworks packages build clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser frameworks packages build notices clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,8 @@ lint: build ## check the form and the types of all languages
 	$(VENV)/mypy demo/*.py
 	$(VENV)/mypy site/*.py
 	$(VENV)/mypy examples/token_issuer/*.py
+	$(VENV)/mypy packaging/*.py
+	$(VENV)/python packaging/notices.py --check
 	$(VENV)/python -m mypy.stubtest doorkeep._native --mypy-config-file pyproject.toml --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
@@ -131,6 +133,9 @@ build/bench/node/installed: build/node $(shell find benches/node -name '*.json' 
 	@touch $@
 
 build: build/python build/node ## build both native modules and install them here
+
+notices: .venv/installed ## write THIRD-PARTY-NOTICES anew, after a change of Cargo.lock
+	$(VENV)/python packaging/notices.py
 
 clean: ## remove what was built, but not the tools
 	rm -rf build target bindings-node/dist bindings-python/python/doorkeep/_native*.so

@@ -52,6 +52,8 @@ def test_the_wheel_carries_types_license_and_nothing_of_the_workplace(wheel: Pat
         assert "doorkeep/py.typed" in names
         assert "doorkeep/_native.pyi" in names
         assert any(name.endswith("licenses/LICENSE") for name in names)
+        (notices,) = [name for name in names if name.endswith("licenses/THIRD-PARTY-NOTICES")]
+        assert "pyo3" in archive.read(notices).decode()
         assert not [name for name in names if "__pycache__" in name or name.endswith((".rs", ".toml"))]
 
 

@@ -60,6 +60,11 @@ describe('the tarball', () => {
     assert.equal(scripts.install ?? scripts.postinstall, undefined)
   })
 
+  it('carries its licence, and those of what is compiled into it', async () => {
+    assert.match(await readFile(installed('LICENSE'), 'utf8'), /^MIT License/)
+    assert.match(await readFile(installed('THIRD-PARTY-NOTICES'), 'utf8'), /\bnapi \d/)
+  })
+
   it('lets a process with limiters and unsettled attempts end by itself', async () => {
     const code = `const { Limiter, StrikeRule } = require('doorkeep'); const limiter = new Limiter()
       const rule = new StrikeRule('login', { threshold: 5, lockoutWindow: '15m' })
