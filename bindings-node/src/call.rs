@@ -138,12 +138,12 @@ pub(crate) fn number(env: sys::napi_env, value: f64) -> Answer {
     Ok(made)
 }
 
-/// Whether a value is a handle of an addon.
-pub(crate) fn is_external(env: sys::napi_env, value: sys::napi_value) -> Result<bool, Failure> {
+/// Whether a value is left out.
+pub(crate) fn is_undefined(env: sys::napi_env, value: sys::napi_value) -> Result<bool, Failure> {
     let mut kind = 0;
     // SAFETY: `kind` is a place for one tag.
     check(unsafe { sys::napi_typeof(env, value, &mut kind) })?;
-    Ok(kind == sys::ValueType::napi_external)
+    Ok(kind == sys::ValueType::napi_undefined)
 }
 
 /// Sets a property of an object made by this crate.

@@ -1,9 +1,13 @@
 //! Rust values that JavaScript holds without seeing inside: a store, an attempt, a reservation.
 //!
-//! Invariant: a handle is read only as the type that it was made from; each carries its type's tag.
+//! Invariant: a handle is read only while it lives, and only as the type that it was made from. What another addon made
+//! is never read.
 
 use std::any::TypeId;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -12,19 +16,40 @@ use napi::sys;
 use crate::call::{Answer, Call, check};
 use crate::failure::Failure;
 
-#[repr(C)]
-struct Tagged<V> {
-    tag: TypeId,
-    value: V,
+thread_local! {
+    // The handles that live on this thread, which they never leave. A tag in front of the value would have to be read
+    // before anything is known of it, and the engine puts tags on externals from Node 20.12 on only.
+    static LIVING: RefCell<HashMap<*mut c_void, TypeId, BuildHasherDefault<Address>>> = RefCell::default();
+}
+
+/// The hash of an address that the allocator chose, so that nobody picks addresses that collide.
+#[derive(Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn write_usize(&mut self, address: usize) {
+        // The low bits of an address are its alignment: let all of them reach all of the hash.
+        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ (product >> 32);
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("an address hashes as one number");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Gives `value` to JavaScript; it is dropped when its handle is collected.
 pub(crate) fn handle<V: 'static>(env: sys::napi_env, value: V) -> Answer {
-    let data = Box::into_raw(Box::new(Tagged { tag: TypeId::of::<V>(), value }));
+    const { assert!(size_of::<V>() > 0, "a value without a size has no address of its own") };
+    let data: *mut c_void = Box::into_raw(Box::new(value)).cast();
     let mut made = ptr::null_mut();
     // SAFETY: `data` is freed by the finalizer alone.
-    let status = unsafe { sys::napi_create_external(env, data.cast(), Some(release::<V>), ptr::null_mut(), &mut made) };
-    check(status)?;
+    check(unsafe { sys::napi_create_external(env, data, Some(release::<V>), ptr::null_mut(), &mut made) })?;
+    LIVING.with_borrow_mut(|living| living.insert(data, TypeId::of::<V>()));
     Ok(made)
 }
 
@@ -39,18 +64,19 @@ impl<T> Call<'_, T> {
         let mut data: *mut c_void = ptr::null_mut();
         // SAFETY: a value that is no handle fails with a status.
         check(unsafe { sys::napi_get_value_external(self.env, value, &mut data) })?;
-        // SAFETY: the package passes only handles that `handle` made, all of which begin with the tag.
-        if data.is_null() || unsafe { *data.cast::<TypeId>() } != TypeId::of::<V>() {
+        if LIVING.with_borrow(|living| living.get(&data) != Some(&TypeId::of::<V>())) {
             return Err(Failure::Internal("a handle of another kind"));
         }
-        // SAFETY: the tag says that it is a `Tagged<V>`; the argument keeps it alive for as long as the call runs.
-        Ok(unsafe { &(*data.cast::<Tagged<V>>()).value })
+        // SAFETY: `handle` made it from a `V`, and it is not freed yet; the argument keeps it alive while the call runs.
+        Ok(unsafe { &*data.cast::<V>() })
     }
 }
 
 unsafe extern "C" fn release<V>(_env: sys::napi_env, data: *mut c_void, _hint: *mut c_void) {
+    // When the thread ends it may have forgotten them all before.
+    let _ = LIVING.try_with(|living| living.borrow_mut().remove(&data));
     // SAFETY: runs once, for the pointer that `handle` made from a box of this type.
-    let tagged = unsafe { Box::from_raw(data.cast::<Tagged<V>>()) };
+    let value = unsafe { Box::from_raw(data.cast::<V>()) };
     // The host could not be told of a panic in a destructor, and it must not unwind into it.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(tagged)));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
 }

@@ -7,6 +7,8 @@
 //! go both ways, `realm` what one copy of the package owns. The other files are named after the public type that they
 //! carry.
 
+#![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
 mod advice;
 mod attempt;
 mod attempt_limiter;

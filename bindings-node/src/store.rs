@@ -74,7 +74,7 @@ impl<T> Call<'_, T> {
     pub(crate) fn home(&self, index: usize) -> Result<Home<'_>, Failure> {
         let on_error = input::on_error(self.member(index, 1)?.value())?;
         let store = match self.elements(index)?.first() {
-            Some(&value) if call::is_external(self.env, value)? => Some(self.behind_value(value)?),
+            Some(&value) if !call::is_undefined(self.env, value)? => Some(self.behind_value(value)?),
             _ => None,
         };
         Ok(Home { store, on_error })
