@@ -24,6 +24,7 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "notebooks/README.md": "notebooks/index.md",
     **NOTEBOOKS,
 }
