@@ -55,6 +55,14 @@ impl Timestamp {
     }
 }
 
+/// Microseconds since the Unix epoch by the system's clock. Steps as that does, but goes on while the machine sleeps:
+/// for how long nothing was heard, never for a decision.
+#[cfg(feature = "redis")]
+#[allow(clippy::disallowed_methods, reason = "the one place that reads a clock")]
+pub(crate) fn system_micros() -> u64 {
+    whole_micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
+}
+
 /// A configured length of time: 1 to 2^48 µs (8.9 years).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Period(u64);

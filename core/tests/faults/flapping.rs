@@ -130,18 +130,14 @@ fn f16_a_failover_that_loses_writes_admits_one_budget_more() {
         thread::sleep(Duration::from_millis(20));
         stage.proxy.set(Fault::Pass);
         stage.lost = 1;
-        let during = stage.local().clone();
-        admitted += stage.run(async move { during.admitted("ann").await });
-        let took = stage.wait_for_the_store();
-        assert!(took < Duration::from_millis(2200), "I6: {took:?}");
         let after = stage.local().clone();
         admitted += stage.run(async move {
             assert!(!after.attempt("locked-out").await.allowed(), "what was replicated stands");
             after.admitted("ann").await
         });
-        assert!(admitted <= 3 * STRIKES, "I1: {admitted} admitted: a budget, a loss and a stay allow {}", 3 * STRIKES);
+        assert!(admitted <= 2 * STRIKES, "I1: {admitted} admitted: a budget and a loss allow {}", 2 * STRIKES);
         stage.take_events();
-        assert_eq!(kinds(&stage.events), [("down", 1), ("up", 1)].into(), "{:?}", stage.events);
+        assert_eq!(stage.events, [], "nobody asked meanwhile: the failover is no outage");
         stage.finish();
     }
 }

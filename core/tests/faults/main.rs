@@ -10,6 +10,7 @@
 mod access;
 mod bytes;
 mod flapping;
+mod idle;
 mod matrix;
 #[path = "../support/proxy.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 
@@ -97,6 +98,16 @@ fn a_call_over_tls() {
                 guards.every_call_is_answered_without_the_store(TIMEOUT + SLACK).await;
             }
         });
+    }
+    if why.is_empty() {
+        // F31 under TLS: what the server says at the end of a connection is no answer to a call.
+        let port: u16 = std::env::var(PORT).unwrap().parse().unwrap();
+        let mut asked = redis::Client::open(format!("redis://:{PASSWORD}@127.0.0.1:{port}/0")).unwrap();
+        let killed: u64 = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").query(&mut asked).unwrap();
+        assert!(killed >= 1);
+        std::thread::sleep(Duration::from_millis(5));
+        let guards = stage.closed().clone();
+        stage.run(async move { guards.every_call_is_answered().await });
     }
     stage.take_events();
     let expected = if why.is_empty() { [].into() } else { [("down", 1)].into() };

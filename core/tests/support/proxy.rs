@@ -36,16 +36,30 @@ pub(crate) enum Fault {
     Say(&'static [u8]),
 }
 
+/// What befalls the connections that stand. Those to come are sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Forgotten, as a middlebox does: nobody is told, and what comes later is swallowed.
+    Forgotten,
+    /// Half closed: the client sees an end, and what it writes is taken and swallowed.
+    HalfClosed,
+}
+
 pub(crate) struct Proxy {
     port: u16,
     shared: Arc<Shared>,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 struct Shared {
     fault: watch::Sender<Fault>,
     server: AtomicU16,
     accepted: AtomicUsize,
+    /// What befell the connections up to a number.
+    lost: watch::Sender<(usize, Loss)>,
+    losses: watch::Sender<usize>,
+    /// Bytes that were swallowed on lost connections.
+    swallowed: AtomicUsize,
     /// Bytes and chunks since the fault was set.
     passed: AtomicUsize,
 }
@@ -53,6 +67,7 @@ struct Shared {
 enum End {
     Closed,
     Reset,
+    Lost(Loss),
 }
 
 impl Proxy {
@@ -64,17 +79,20 @@ impl Proxy {
             fault: watch::Sender::new(Fault::Pass),
             server: AtomicU16::new(server),
             accepted: AtomicUsize::new(0),
+            lost: watch::Sender::new((0, Loss::Forgotten)),
+            losses: watch::Sender::new(0),
+            swallowed: AtomicUsize::new(0),
             passed: AtomicUsize::new(0),
         });
         let of_listener = Arc::clone(&shared);
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                of_listener.accepted.fetch_add(1, Ordering::SeqCst);
+                let number = 1 + of_listener.accepted.fetch_add(1, Ordering::SeqCst);
                 let shared = Arc::clone(&of_listener);
-                tokio::spawn(async move { carry(client, &shared).await });
+                tokio::spawn(async move { carry(client, number, &shared).await });
             }
         });
-        Self { port, shared, _runtime: runtime }
+        Self { port, shared, runtime }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -91,26 +109,53 @@ impl Proxy {
         self.shared.server.store(server, Ordering::SeqCst);
     }
 
+    /// Loses the connection that stands. Those that were lost before stay lost as they were.
+    pub(crate) fn lose(&self, loss: Loss) {
+        let mut losses = self.shared.losses.subscribe();
+        let before = *losses.borrow_and_update();
+        self.shared.lost.send_replace((self.accepted(), loss));
+        self.runtime.block_on(losses.wait_for(|losses| *losses > before)).expect("the proxy runs");
+    }
+
+    /// How many bytes came on connections after they were lost.
+    pub(crate) fn swallowed(&self) -> usize {
+        self.shared.swallowed.load(Ordering::SeqCst)
+    }
+
     /// How many connections were made so far.
     pub(crate) fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 }
 
-async fn carry(mut client: TcpStream, shared: &Shared) {
+async fn carry(mut client: TcpStream, number: usize, shared: &Shared) {
     let server = TcpStream::connect(("127.0.0.1", shared.server.load(Ordering::SeqCst))).await;
     let Ok(mut server) = server else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let mut lost = shared.lost.subscribe();
     let end = {
         let ((from_client, mut to_client), (from_server, to_server)) = (client.split(), server.split());
         let (said_to, said) = tokio::sync::mpsc::unbounded_channel::<&'static [u8]>();
         tokio::select! {
             end = pump_up(from_client, to_server, said_to, shared) => end,
             end = pump_down(from_server, &mut to_client, said, shared) => end,
+            lost = lost.wait_for(|(up_to, _)| *up_to >= number) => lost.map_or(End::Reset, |lost| End::Lost(lost.1)),
         }
     };
-    if let End::Reset = end {
-        let _ = client.set_zero_linger();
+    match end {
+        End::Closed => {}
+        End::Reset => drop(client.set_zero_linger()),
+        End::Lost(loss) => {
+            if loss == Loss::HalfClosed {
+                let _ = client.shutdown().await;
+            }
+            shared.losses.send_modify(|losses| *losses += 1);
+            // The server's side stays open meanwhile.
+            let mut bytes = vec![0; 65_536];
+            while let Ok(count @ 1..) = client.read(&mut bytes).await {
+                shared.swallowed.fetch_add(count, Ordering::SeqCst);
+            }
+        }
     }
 }
 

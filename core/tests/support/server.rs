@@ -73,7 +73,12 @@ impl Server {
         self.child.wait().expect("the server can be waited for");
     }
 
-    /// Starts it again on the same port, empty.
+    /// Waits until the server has ended by itself.
+    pub(crate) fn wait(&mut self) {
+        self.child.wait().expect("the server can be waited for");
+    }
+
+    /// Starts it again on the same port, with what it saved at its end.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.engine, self.port, &self.arguments);
         assert!(self.comes_up(), "{:?} did not come up again on port {}", self.engine, self.port);

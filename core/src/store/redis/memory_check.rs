@@ -1,11 +1,13 @@
 //! Whether the server may drop our keys when its memory is full.
 
-use redis::aio::MultiplexedConnection;
+use redis::from_redis_value;
+
+use crate::store::redis::connection::Connected;
 
 /// The policy of a server that evicts; none where it does not, or does not say.
-pub(super) async fn evicting_policy(mut connection: MultiplexedConnection) -> Option<String> {
-    let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await.ok()?;
-    policy_in(&info)
+pub(super) async fn evicting_policy(mut connected: Connected) -> Option<String> {
+    let info = connected.exchange(redis::cmd("INFO").arg("memory")).await.ok()?;
+    policy_in(&from_redis_value::<String>(info).ok()?)
 }
 
 fn policy_in(info: &str) -> Option<String> {

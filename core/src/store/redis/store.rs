@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
-use redis::{Client, Cmd, ConnectionInfo, RedisResult, Value};
+use redis::{ConnectionInfo, Value};
 
 use crate::error::Error;
 use crate::id::{AttemptId, ProcessIds};
-use crate::store::redis::connection::Slot;
+use crate::store::redis::connection::{Connected, Failure, Slot};
 use crate::store::redis::memory_check;
 use crate::store::redis::options::{self, Options};
 use crate::store::redis::script::{Request, Scripts, Source};
@@ -25,6 +24,8 @@ use crate::time::Timestamp;
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// How long a probe may take to connect, if that is more than the timeout.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// Far more than a round trip, whatever the timeout.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(250);
 const REFUSAL_EVERY_MICROS: u64 = 60_000_000;
 const CHECK_MEMORY_EVERY: Duration = Duration::from_secs(600);
 /// An outage is two events; whoever does not read them loses the oldest, not memory.
@@ -100,7 +101,7 @@ impl Live {
 }
 
 pub(crate) struct Store {
-    client: Client,
+    info: ConnectionInfo,
     place: String,
     pub(crate) options: Options,
     pub(crate) scripts: Scripts,
@@ -114,14 +115,12 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(url: &str, options: Options) -> Result<Arc<Self>, Error> {
         options.check()?;
-        let info: ConnectionInfo = options::address(url)?;
+        let info = options::address(url)?;
         // Whoever embeds us may have installed a provider already; theirs stands then.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let place = options::place(&info);
-        let client = Client::open(info)
-            .map_err(|_| Error::config(format!("redis url cannot be used by this build, address=`{place}`")))?;
         Ok(Arc::new(Self {
-            client,
+            info,
             place,
             options,
             scripts: Scripts::new(),
@@ -237,27 +236,32 @@ impl Store {
     /// One deadline over connecting, sending and, where the server does not know the script, sending its source.
     async fn send(self: &Arc<Self>, live: &Arc<Live>, source: &Source, request: &Request) -> Result<Value, Trouble> {
         let run = async {
-            // Whatever is wrong before there is a connection, nobody answers.
-            let mut connected = live.slot.get(&self.client).await.map_err(|error| Trouble::unreachable(&error))?;
-            self.watch_memory(live);
-            let number = connected.number;
-            let connection = &mut connected.connection;
-            let answer = match exchange(connection, &source.by_hash(request)).await {
-                // Proof that nothing ran.
-                Err(error) if trouble::is_unknown_script(&error) => {
-                    exchange(connection, &source.by_source(request)).await
+            let mut is_renewed = false;
+            loop {
+                // Whatever is wrong before there is a connection, nobody answers.
+                let connecting = live.slot.get(&self.info, self.patience());
+                let mut connected = connecting.await.map_err(|error| Trouble::unreachable(&error))?;
+                self.watch_memory(live);
+                let number = connected.number;
+                let failure = match ask(&mut connected, source, request).await {
+                    Ok(value) => return Ok(value),
+                    Err(failure) => failure,
+                };
+                // The connection ended before a byte of the call was written, so it cannot have run. Once only: a
+                // server that hangs up on everybody is an outage.
+                if failure.is_unwritten && !is_renewed {
+                    live.slot.drop_up_to(number);
+                    is_renewed = true;
+                    continue;
                 }
-                answer => answer,
-            };
-            answer.map_err(|error| {
-                let trouble = Trouble::of(&error);
+                let trouble = Trouble::of(&failure.error);
                 match trouble {
                     Trouble::Down { drop_connection: true, .. } => live.slot.drop_up_to(number),
                     Trouble::Refused { drop_connection: true, .. } => live.slot.drop_old_up_to(number),
                     _ => {}
                 }
-                trouble
-            })
+                return Err(trouble);
+            }
         };
         match tokio::time::timeout(self.options.timeout, run).await {
             Ok(Ok(value)) => {
@@ -273,6 +277,12 @@ impl Store {
                 Err(Trouble::timed_out())
             }
         }
+    }
+
+    /// How long a silent connection may take to answer before another is made: a part of the deadline, so that the
+    /// other one has time left.
+    fn patience(&self) -> Duration {
+        (self.options.timeout / 4).min(LONGEST_PATIENCE)
     }
 
     fn goes_down(self: &Arc<Self>, live: &Arc<Live>, why: &str) {
@@ -304,7 +314,7 @@ impl Store {
     /// Asks the deciding script about a key that does not exist: what answers it answers real calls.
     async fn finds_server(self: &Arc<Self>, live: &Arc<Live>) -> bool {
         // Connecting takes several trips. Where that is more than a call's timeout, no call would ever find a server.
-        let connecting = live.slot.get(&self.client);
+        let connecting = live.slot.get(&self.info, self.patience());
         if !matches!(tokio::time::timeout(self.options.timeout.max(CONNECT_WITHIN), connecting).await, Ok(Ok(_))) {
             return false;
         }
@@ -334,7 +344,7 @@ impl Store {
                     return;
                 }
                 if let Some(connected) = live.slot.current() {
-                    let asked = memory_check::evicting_policy(connected.connection);
+                    let asked = memory_check::evicting_policy(connected);
                     let policy = tokio::time::timeout(store.options.timeout, asked).await.ok().flatten();
                     if let Some(policy) = policy.filter(|_| !store.warned_of_eviction.swap(true, Ordering::Relaxed)) {
                         store.tell(Event::StoreEvicts { policy });
@@ -347,9 +357,15 @@ impl Store {
     }
 }
 
-/// Sends one command. An error reply is an error here, not a value.
-async fn exchange(connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
-    connection.send_packed_command(command).await.and_then(Value::extract_error)
+/// Runs a script by its hash, and by its source where the server does not know it.
+async fn ask(connected: &mut Connected, source: &Source, request: &Request) -> Result<Value, Failure> {
+    match connected.exchange(&source.by_hash(request)).await {
+        // Proof that nothing ran.
+        Err(failure) if trouble::is_unknown_script(&failure.error) => {
+            connected.exchange(&source.by_source(request)).await
+        }
+        answer => answer,
+    }
 }
 
 struct Probing(Arc<Live>);
