@@ -63,7 +63,7 @@ fn f18_the_least_user_that_the_documents_name_can_do_everything() {
     for engine in [Engine::Redis, Engine::Valkey] {
         let mut stage = Stage::with_credentials(engine, &[], Road::Proxy, &format!("doorkeep:{PASSWORD}@"));
         stage.tell(&format!(
-            "ACL SETUSER doorkeep on >{PASSWORD} ~ratelimit:* +evalsha +eval +script|load +time +get +set +del \
+            "ACL SETUSER doorkeep on >{PASSWORD} ~ratelimit:* +evalsha +eval +script|load +time +get +getrange +set +del \
              +pexpire +info +ping +hello +select"
         ));
         for guards in stage.guards.clone() {

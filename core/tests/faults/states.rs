@@ -100,6 +100,9 @@ for_each_policy! {
     };
     f20_garbage_counts_as_spent(true) = |connection: &mut Server, key: &str, _: &str| put(connection, key, b"zzz");
     f20_an_empty_value_counts_as_spent(true) = |connection: &mut Server, key: &str, _: &str| put(connection, key, b"");
+    f20_a_value_of_fifty_megabytes_counts_as_spent(true) = |connection: &mut Server, key: &str, _: &str| {
+        redis::cmd("SETRANGE").arg(key).arg(50_000_000).arg("z").exec(connection).unwrap();
+    };
     f20_another_version_counts_as_spent(true) = |connection: &mut Server, key: &str, limiter: &str| {
         let mut value = far_future(limiter, 1);
         value[0] = 2;
@@ -141,6 +144,52 @@ fn f20_a_corrupt_key_among_others_is_told_by_its_own_rule_and_once() {
     stage.take_events();
     assert_eq!(stage.events, [Event::CorruptState { rule: "address-closed".to_owned() }]);
     stage.finish();
+}
+
+/// What the server sent so far, to everybody.
+fn sent(connection: &mut Server) -> u64 {
+    let stats: String = ask(connection, "INFO stats").unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// The most memory that the server ever took: copies show there.
+fn peak(connection: &mut Server) -> u64 {
+    let memory: String = ask(connection, "INFO memory").unwrap();
+    memory.lines().find_map(|line| line.strip_prefix("used_memory_peak:")).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn f20_a_huge_value_is_neither_sent_nor_read_whole() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        for limiter in ["login", "window", "address"] {
+            let stage = Stage::new(engine, &[], Road::Proxy);
+            let guards = stage.closed().clone();
+            let asked = guards.clone();
+            assert!(stage.run(async move { one(&asked, limiter, None).await }).allowed());
+            let (key, mut connection) = (key_of(&stage, limiter), stage.connection());
+            redis::cmd("SETRANGE").arg(&key).arg(50_000_000).arg("z").exec(&mut connection).unwrap();
+            let before = (sent(&mut connection), peak(&mut connection));
+            let asked = guards.clone();
+            stage.run(async move {
+                match limiter {
+                    "login" => {
+                        assert!(asked.strikes.locked("ann", None).await.unwrap());
+                        // What does not stand is not settled either, and not read whole for that.
+                        asked.strikes.refund("ann", None).await.unwrap();
+                    }
+                    "window" => assert!(!asked.window.consume("ann", None).await.unwrap().allowed()),
+                    _ => assert!(!asked.limiter.peek(&asked.keys()[1..], 1, None).await.unwrap().allowed()),
+                }
+            });
+            let (sent, peak) = (sent(&mut connection) - before.0, peak(&mut connection) - before.1);
+            assert!(sent < 30_000, "{limiter} on {engine:?}: {sent} bytes were sent");
+            assert!(peak < 10_000_000, "{limiter} on {engine:?}: {peak} bytes were copied");
+            let length: u64 = ask(&mut connection, &format!("STRLEN {key}")).unwrap();
+            let mended = limiter == "window";
+            assert_eq!(length, if mended { 13 } else { 50_000_001 }, "who only asks mends nothing");
+        }
+    }
 }
 
 #[test]

@@ -131,6 +131,12 @@ fn call(lua: &Lua, words: &[Text], keys: &Keys) -> mlua::Result<Value> {
             Some((value, _)) => lua.create_string(value).map(Value::String),
             None => Ok(Value::Boolean(false)),
         },
+        (b"GETRANGE", Some(key)) => {
+            let number = |word: &Text| word.to_str()?.parse::<usize>().map_err(mlua::Error::external);
+            let (first, last) = (number(&words[2])?, number(&words[3])?);
+            let value = keys.get(&key).map_or(&[][..], |(value, _)| value);
+            lua.create_string(value.get(first..value.len().min(last + 1)).unwrap_or_default()).map(Value::String)
+        }
         (b"SET", Some(key)) => {
             assert_eq!(&*words[3].as_bytes(), b"PX", "a key without an end");
             let ttl = words[4].to_str()?.parse().map_err(mlua::Error::external)?;
