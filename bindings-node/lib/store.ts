@@ -32,8 +32,8 @@ export interface RedisStoreOptions {
   readonly clock?: 'server' | 'client' | undefined
   /**
    * Told what happened, when the next answers of the store come back: the end of an outage is told with the first call
-   * after it. An error that it throws is uncaught, as in any listener. Without it, `store_down`, `store_refused` and
-   * `store_evicts` are warnings of the process.
+   * after it. An error that it throws is uncaught, as in any listener. Without it, `store_down`, `store_up`,
+   * `store_refused` and `store_evicts` are warnings of the process.
    */
   readonly onEvent?: ((event: StoreEvent) => void) | undefined
 }
@@ -110,7 +110,7 @@ export class RedisStore {
   }
 }
 
-/** For those who listen to nothing: what costs protection until somebody acts. */
+/** For those who listen to nothing: what costs protection until somebody acts, and that it no longer does. */
 function warn(event: StoreEvent): void {
   const text = warning(event)
   if (text !== undefined)
@@ -121,6 +121,8 @@ function warning(event: StoreEvent): string | undefined {
   switch (event.type) {
     case 'store_down':
       return `store at ${event.place} does not answer: ${event.why}`
+    case 'store_up':
+      return `store at ${event.place} answers again`
     case 'store_refused':
       return `store at ${event.place} refuses calls: ${event.why}`
     case 'store_evicts':

@@ -31,7 +31,8 @@ fn log(py: Python<'_>, event: &Event) -> PyResult<()> {
             logger.call_method("warning", (text, place, why), Some(&extra("store_down")?))
         }
         Event::StoreUp { place } => {
-            logger.call_method("info", ("store up: %s answers again", place), Some(&extra("store_up")?))
+            // As loud as the start: whoever was woken by that must see the end, and few loggers show less.
+            logger.call_method("warning", ("store up: %s answers again", place), Some(&extra("store_up")?))
         }
         Event::StoreRefused { place, why } => {
             let text = "store refused: %s answers %s, on_error decides for such calls";

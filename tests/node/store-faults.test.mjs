@@ -122,6 +122,24 @@ it('F07 a server that is killed and comes back empty admits at most one budget m
   assert.deepEqual(seen(), ['store_down', 'store_up'])
 })
 
+it('F07 the end of an outage is a warning as its start is, where nobody listens', async (test) => {
+  const server = await startServer(test)
+  const warnings = []
+  const listen = ({ name, code, message }) => name === 'DoorkeepWarning' && warnings.push(`${code} ${message}`)
+  process.on('warning', listen)
+  test.after(() => process.off('warning', listen))
+  const { store } = openStore(test, server.url, { onEvent: undefined })
+  const limiter = strikes(store)
+  await server.stop()
+  assert.equal((await inTime(() => limiter.decide('ann'))).degraded, true)
+  assert.ok(await server.start())
+  await until(async () => !(await limiter.decide('ann')).degraded)
+  await until(() => warnings.length === 2)
+  const place = `127.0.0.1:${server.port}`
+  assert.ok(warnings[0].startsWith(`DOORKEEP_STORE_DOWN store at ${place} does not answer: `), warnings[0])
+  assert.equal(warnings[1], `DOORKEEP_STORE_UP store at ${place} answers again`)
+})
+
 it('F08 a flushed script under 20 callers is no error, and nothing is counted twice', async (test) => {
   for (const engine of ['Redis', 'Valkey']) {
     const server = await startServer(test, engine)
@@ -178,6 +196,26 @@ it('F27 a reply that came while the loop was blocked is used, and the breaker st
   for (const start = performance.now(); performance.now() - start < 1000; );
   assert.ok((await answers).every(({ degraded }) => !degraded))
   assert.deepEqual(events, [])
+})
+
+it('F31 a connection that was killed or closed while idle is not noticed, and what is locked stays locked', async (test) => {
+  const server = await startServer(test)
+  const { store, events } = openStore(test, server.url)
+  const limiter = strikes(store)
+  for (let n = 0; n < 3; n += 1) await limiter.attempt('ann')
+  const killed = () => server.ask('CLIENT', 'KILL', 'TYPE', 'normal')
+  const closed = async () => {
+    await server.ask('CONFIG', 'SET', 'timeout', '1')
+    await until(async () => (await server.text('CLIENT', 'LIST')).trim().split('\n').length === 1)
+    await server.ask('CONFIG', 'SET', 'timeout', '0')
+  }
+  for (const end of [killed, closed]) {
+    await end()
+    const { reason, degraded } = await inTime(() => limiter.decide('ann'))
+    assert.deepEqual([reason, degraded], ['locked', false])
+  }
+  assert.deepEqual(events, [])
+  assert.deepEqual(limiter.stats().storeFailed, {})
 })
 
 it('calls in flight when their store is closed are answered in time', async (test) => {

@@ -140,7 +140,7 @@ def test_the_limiters_own_on_error_comes_before_the_stores(kind: Any, open_store
     assert told(kind.AttemptLimiter(3, "1h", name="s", store=store, on_error="local").decide("ann")).degraded
 
 
-def test_an_outage_is_a_warning_and_an_info_without_key_or_password(
+def test_an_outage_is_two_warnings_without_key_or_password(
     kind: Any, open_store: OpenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "doorkeep")
@@ -155,7 +155,7 @@ def test_an_outage_is_a_warning_and_an_info_without_key_or_password(
         server.restart()
         until(lambda: is_used(Limiter(store=store)))
         assert not told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
-    assert lines(caplog) == [("WARNING", "store_down"), ("INFO", "store_up")]
+    assert lines(caplog) == [("WARNING", "store_down"), ("WARNING", "store_up")]
     for record in caplog.records:
         assert record.name == "doorkeep"
         assert f"127.0.0.1:{server.port}" in record.getMessage()
@@ -205,7 +205,7 @@ def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_goes_on(
     until(lambda: is_used(blocking))
     # What the server read while nobody waited any more may be counted, and never more than was called.
     assert blocking.peek(RULE.key("warm")).remaining == 2
-    assert lines(caplog) == [("WARNING", "store_down"), ("INFO", "store_up")]
+    assert lines(caplog) == [("WARNING", "store_down"), ("WARNING", "store_up")]
 
 
 def test_threads_on_a_silent_server_each_wait_one_timeout(server: Server, open_store: OpenStore) -> None:
@@ -259,7 +259,7 @@ def test_a_flapping_network_writes_one_line_a_transition(
     seen = lines(caplog)
     outages = len(seen) // 2
     assert 1 <= outages <= 2
-    assert seen == [("WARNING", "store_down"), ("INFO", "store_up")] * outages
+    assert seen == [("WARNING", "store_down"), ("WARNING", "store_up")] * outages
     # One budget in Redis, and one for each stay without it.
     assert 3 <= sum(verdicts) <= 3 * (1 + outages)
 
@@ -352,6 +352,40 @@ def test_a_server_that_takes_no_writes_still_denies_what_is_locked(
     until(lambda: told(closed.decide(STRIKES.key("new"))).reason is None)
     assert not told(limiter.decide(STRIKES.key("new"))).degraded
     assert lines(caplog) == [("ERROR", "store_refused")]
+
+
+# F31 to F33: the connection ends while nobody asks.
+
+
+def kill_clients(server: Server) -> None:
+    server.ask("CLIENT", "KILL", "TYPE", "normal")
+
+
+def close_idle_clients(server: Server) -> None:
+    server.ask("CONFIG", "SET", "timeout", "1")
+    until(lambda: b"name=" not in server.ask("CLIENT", "LIST").partition(b"\n")[2])
+    server.ask("CONFIG", "SET", "timeout", "0")
+
+
+@pytest.mark.parametrize("end", [kill_clients, close_idle_clients])
+def test_a_connection_that_ends_while_idle_is_not_noticed(
+    kind: Any,
+    server: Server,
+    open_store: OpenStore,
+    caplog: pytest.LogCaptureFixture,
+    end: Callable[[Server], None],
+) -> None:
+    caplog.set_level(logging.DEBUG, "doorkeep")
+    limiter = kind.Limiter(store=open_store(server.url, timeout=TIMEOUT))
+    for _ in range(3):
+        assert told(limiter.allow(STRIKES.key("ann")))
+    end(server)
+    with within(TIMEOUT):
+        decision = told(limiter.decide(STRIKES.key("ann")))
+    assert (decision.reason, decision.degraded) == ("locked", False)
+    assert not told(limiter.decide(STRIKES.key("bob"))).degraded
+    assert limiter.stats()["store_failed"] == {}
+    assert lines(caplog) == []
 
 
 # F29: the reply is lost after the script has run.
