@@ -25,13 +25,17 @@ What needs no FastAPI is in `doorkeep.starlette`, and can be imported from here,
 Does no arithmetic and reads no clock. Invariant: a denial's bytes depend on nothing but the decision.
 """
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Annotated, Any
-from weakref import WeakValueDictionary
+from typing import Annotated, Any, get_args
+from weakref import WeakSet, WeakValueDictionary
 
 from fastapi import Depends
 from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_dependant
+from pydantic import BaseModel
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from doorkeep import ConfigError, Key, http
 from doorkeep._leaving import error_classes
@@ -61,8 +65,9 @@ def guard(
         is asked in the thread pool; settle its attempts in endpoints that are no coroutines.
     keys
         A dependency of its own that returns the keys to count. Keep look-ups of the account out of it. What it reads of
-        the body must have the same parameter name in the endpoint: FastAPI makes two bodies of two names, and a client
-        could count with one and guess with the other.
+        the body and the query must have the same name and type in the endpoint, or in a dependency of it: FastAPI makes
+        two bodies of two names, and a client could count with one and guess with the other. What it reads of headers
+        and of the raw request is not compared.
     cost
         How much the request spends of each rate.
     give_back_on
@@ -84,8 +89,8 @@ def guard(
     ------
     ConfigError
         `limiter` is not a limiter, `keys` is not a function, `round_up` is not a duration of whole seconds, or
-        `give_back_on` lists something that is not a class of exceptions. At a request: `keys` reads a part of the body
-        that the endpoint does not read.
+        `give_back_on` lists something that is not a class of exceptions. At every request: `keys` reads a part of the
+        body or the query that the endpoint does not read.
     """
     check_limiter(limiter)
     if not callable(keys):
@@ -98,15 +103,14 @@ def guard(
         "rate_limit": rate_limit,
     }
 
-    checked: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by identity: routes have no hash
-
-    async def counting(connection: HTTPConnection, named: Annotated[Any, Depends(keys)]) -> AsyncIterator[Any]:
-        route = connection.scope.get("route")
-        if route is not None and checked.get(id(route)) is not route:
-            _check_body(route, keys)
-            checked[id(route)] = route
+    # Compared first, so that a program with two bodies says so to the first request, and not "422" to honest clients.
+    async def counting(
+        connection: HTTPConnection, _: Annotated[None, Depends(_Comparison(keys))], named: Annotated[Any, Depends(keys)]
+    ) -> AsyncIterator[Any]:
         async with attempt_for(connection, limiter, *named, **options) as attempt:
             yield attempt
+
+    _guards.add(counting)
 
     # With scope="function" the exit comes before the response is sent, so that a client which breaks the connection
     # while it is sent cannot have its guess given back.
@@ -116,27 +120,71 @@ def guard(
     return attempt
 
 
-def _check_body(route: Any, keys: Callable[..., Any]) -> None:
-    """Refuse keys that are made from another body than the one that the endpoint reads."""
-    dependant: Dependant | None = getattr(route, "dependant", None)
-    if dependant is None:
-        return
-    read_by_keys: set[str] = set()
-    read_elsewhere: set[str] = set()
+# The dependencies that count: what the keys of one guard read does not vouch for those of another.
+_guards: WeakSet[Callable[..., Any]] = WeakSet()
 
-    def visit(one: Dependant, read: set[str]) -> None:
-        read = read_by_keys if one.call is keys else read
-        read.update(field.alias for field in one.body_params)
+
+class _Comparison:
+    """Refuses keys that are made from another body or another query than the endpoint reads."""
+
+    def __init__(self, keys: Callable[..., Any]) -> None:
+        self._keys = keys
+        # By identity, since a route has no hash.
+        self._compared: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+    async def __call__(self, connection: HTTPConnection) -> None:
+        route = _route_of(connection.scope)
+        dependant: Dependant | None = getattr(route, "dependant", None)
+        if dependant is None or self._compared.get(id(route)) is route:
+            return
+        of_keys = _parameters(get_dependant(path=dependant.path or "/", call=self._keys))
+        of_rest = _parameters(dependant)
+        for (_, name), kinds in of_keys.items() if of_rest else ():
+            others = of_rest.get((_, name), [])
+            if not any(_is_part(kind, other) for kind in kinds for other in others):
+                raise ConfigError(
+                    "the keys of a guard must be made from what the endpoint reads: "
+                    f"give the parameter the same name and type in both, parameter=`{name}`"
+                )
+        self._compared[id(route)] = route
+
+
+def _route_of(scope: Scope) -> Any:
+    """Return what FastAPI made of the route at hand, with all that it depends on."""
+    route = scope.get("route")
+    # Newer releases make that once for each router which includes the route, and keep it here.
+    included = scope.get("fastapi", {}).get("effective_route_context")
+    return included if getattr(included, "original_route", None) is route else route
+
+
+def _parameters(dependant: Dependant) -> dict[tuple[str, str], list[Any]]:
+    """Return what is read from the body and the query outside guards: the types by the place and the name."""
+    found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+
+    def visit(one: Dependant) -> None:
+        for field in one.body_params:
+            found["body", field.alias].append(field.field_info.annotation)
+        for field in one.query_params:
+            names = _names(field.field_info.annotation)
+            for name in names.values() if names else [field.alias]:
+                found["query", str(name)].append(str)
         for dependency in one.dependencies:
-            visit(dependency, read)
+            if dependency.call not in _guards:
+                visit(dependency)
 
-    visit(dependant, read_elsewhere)
-    unread = read_by_keys - read_elsewhere
-    if unread and read_elsewhere:
-        raise ConfigError(
-            "the keys of a guard must be made from the body that the endpoint reads: "
-            f"give the parameter the same name in both, parameter=`{min(unread)}`"
-        )
+    visit(dependant)
+    return found
+
+
+def _is_part(kind: Any, whole: Any) -> bool:
+    """Return whether all that one type reads from JSON is read by another, too, under the same names."""
+    return kind in (whole, *get_args(whole)) or _names(kind).items() <= _names(whole).items()
+
+
+def _names(kind: Any) -> dict[str, Any]:
+    """Return what each field of a model is called in JSON; nothing for what is not a model."""
+    fields = kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+    return {name: field.validation_alias or name for name, field in fields.items()}
 
 
 def _documented(description: str, detail: str, wait: str | None = None) -> dict[str, Any]:
