@@ -67,6 +67,13 @@ def test_denials_pickle_with_their_decision(kind: type[AttemptDenied]) -> None:
         assert str(copied) == "attempt denied, rule=`login`, reason=`limited`"
 
 
+def test_a_denial_of_a_guard_pickles_without_the_keys_that_it_asked() -> None:
+    error = AttemptDenied(denied())
+    error.keys, error._headers = (RULE.key("a"),), {"Retry-After": "60"}
+    copied = pickle.loads(pickle.dumps(error))
+    assert (copied.decision, copied.headers, copied.keys) == (error.decision, error.headers, ())
+
+
 def test_decisions_pickle_and_compare_by_value() -> None:
     strikes = StrikeRule("strikes", threshold=1, lockout_window=60)
     limiter = Limiter()

@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from doorkeep._native import Decision, Key
 
@@ -52,7 +53,7 @@ class AttemptDenied(DoorkeepError):
     decision : Decision
         Which rule denied, why, and how long to wait.
     keys : tuple of Key
-        What the guard that denied had asked; empty when no guard was asked.
+        What the guard that denied had asked; empty when no guard was asked, and after a pickle.
     headers : mapping
         The header fields of the answer: ``Retry-After``, as the guard rounds it, ``Cache-Control``, and ``RateLimit``
         if the guard sends it.
@@ -74,6 +75,11 @@ class AttemptDenied(DoorkeepError):
 
         fields = http.headers(self.decision) if self._headers is None else self._headers
         return {"Cache-Control": "no-store", **fields}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A key stays in its process.
+        state = {name: value for name, value in self.__dict__.items() if name != "keys"}
+        return type(self), (self.decision,), state
 
     def __str__(self) -> str:
         return f"attempt denied, rule=`{self.decision.rule}`, reason=`{self.decision.reason}`"
