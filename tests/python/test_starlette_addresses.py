@@ -1,5 +1,6 @@
 """Clients without an address, over real sockets: those that never had one, and those that lost it by a reset."""
 
+import itertools
 import logging
 import socket
 import struct
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -27,6 +29,7 @@ WIDE = Rule("wide", "5/1h", by=("address",))
 ACCOUNT = StrikeRule("account", threshold=5, lockout_window="15m", by=("account",))
 REQUEST = b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n"
 UNIX = {"client": None, "server": ("/run/app.sock", None)}
+RESET = struct.pack("ii", 1, 0)
 LOST = {"client": None, "server": ("127.0.0.1", 80)}
 
 
@@ -35,12 +38,18 @@ def limiter(request: pytest.FixtureRequest) -> Any:
     return (Limiter if request.param == "blocking" else aio.Limiter)()
 
 
-def guarded(limiter: Any, reached: list[str], *rules: Any, client_ip: ClientIp | None = None) -> Starlette:
+def guarded(
+    limiter: Any,
+    reached: list[str],
+    *rules: Any,
+    client_ip: ClientIp | None = None,
+    accounts: Iterator[str] | None = None,
+) -> Starlette:
     """An application whose endpoint counts the client's address and one account."""
     address_of = client_address(client_ip or ClientIp())
 
     async def login(request: Request) -> Response:
-        keys = keys_for([*rules, ACCOUNT], address=address_of(request), account="ann")
+        keys = keys_for([*rules, ACCOUNT], address=address_of(request), account=next(accounts) if accounts else "ann")
         async with attempt_for(request, limiter, *keys):
             reached.append("ann")
         return PlainTextResponse("x")
@@ -79,24 +88,48 @@ def serving(app: Any, **options: Any) -> Iterator[int]:
         thread.join()
 
 
-def reset(port: int) -> None:
+def reset(port: int, request: bytes = REQUEST) -> None:
     """Send a whole request, then end the connection by a reset, so that the server finds no peer."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.sendall(REQUEST)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        connection.sendall(request)
+
+
+def spraying(limiter: Any, reached: list[str], client_ip: ClientIp | None = None) -> Starlette:
+    """An application whose endpoint counts the client's address, and an account that is new with each request."""
+    accounts = map(str, itertools.count())
+    return guarded(limiter, reached, WIDE, client_ip=client_ip, accounts=accounts)
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_clients_that_reset_their_connection_reach_no_more_than_the_address_admits(loop: str) -> None:
-    for make in (counted, lambda limiter, reached: guarded(limiter, reached, WIDE)):
-        limiter, reached = Limiter(), []
-        with serving(make(limiter, reached), loop=loop) as port:
-            for _ in range(200):
-                reset(port)
-            # Whatever was on its way has been answered when this one is.
-            assert CLIENT.get(f"http://127.0.0.1:{port}/login").status_code in (200, 429)
-        assert len(reached) <= 5
-        assert 5 - remaining(limiter, ACCOUNT.key("ann")) <= 5
+@pytest.mark.parametrize("parser", ["h11", "httptools"])
+@pytest.mark.parametrize("make", [counted, spraying])
+def test_clients_that_reset_their_connection_reach_no_more_than_the_address_admits(
+    loop: Any, parser: Any, make: Any
+) -> None:
+    limiter, reached = Limiter(), []  # type: ignore[var-annotated]
+    with serving(make(limiter, reached), loop=loop, http=parser) as port:
+        for _ in range(200):
+            reset(port)
+        # Whatever was on its way has been answered when this one is.
+        assert CLIENT.get(f"http://127.0.0.1:{port}/login").status_code in (200, 429)
+    assert len(reached) <= 5
+    # Nothing has cost an account anything that did not reach it.
+    assert len(limiter) == (len(reached) if make is spraying else 0) + bool(reached)
+
+
+@pytest.mark.parametrize("make", [counted, spraying])
+def test_a_proxy_that_resets_its_connections_does_not_make_its_clients_free(make: Any) -> None:
+    # As it does when its own client has gone away.
+    limiter, reached = Limiter(), []  # type: ignore[var-annotated]
+    request = REQUEST[:-2] + b"X-Forwarded-For: 203.0.113.9\r\n\r\n"
+    with serving(make(limiter, reached, ClientIp(trusted_proxies=["127.0.0.1"]))) as port:
+        for _ in range(200):
+            reset(port, request)
+        answer = CLIENT.get(f"http://127.0.0.1:{port}/login", headers={"x-forwarded-for": "203.0.113.9"})
+        assert answer.status_code in (200, 429)
+    assert len(reached) <= 5
+    assert 5 - remaining(limiter, WIDE.ip_key("203.0.113.9")) == len(reached)
 
 
 def test_a_client_whose_address_is_lost_is_refused_and_nothing_counted(limiter: Any) -> None:
@@ -112,6 +145,19 @@ def test_a_client_whose_address_is_lost_is_refused_and_nothing_counted(limiter: 
 def test_a_websocket_whose_address_is_lost_is_refused(limiter: Any) -> None:
     sent = Exchange("websocket", "/login", **LOST).run(counted(limiter, []))
     assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+@pytest.mark.parametrize("framework", [Starlette, FastAPI])
+def test_a_client_whose_address_is_lost_is_refused_without_install_too(framework: Any) -> None:
+    async def endpoint(request: Request) -> Response:
+        address_of(request)
+        return Response()
+
+    address_of, app = client_address(ClientIp()), framework()
+    app.router.routes.append(Route("/login", endpoint))
+    start = Exchange(path="/login", **LOST).run(app)[0]
+    assert start["status"] == 400
+    assert (b"cache-control", b"no-store") in start["headers"]
 
 
 def test_a_lost_address_is_not_a_trusted_unix_socket() -> None:

@@ -23,6 +23,7 @@ from doorkeep.errors import AttemptDenied, InvalidKeyError, LimiterUnavailable, 
 # Where fields for an answer wait in the scope until it starts.
 _FIELDS = "doorkeep.fields"
 _TOO_MANY = "Too many attempts"
+_BAD = "Bad request"
 # RFC 6455: the server ends the connection because of a policy.
 _POLICY_VIOLATION = 1008
 
@@ -65,7 +66,7 @@ def answer(error: Exception) -> Response:
     """Make the answer to an error of doorkeep."""
     if isinstance(error, AttemptDenied):
         return JSONResponse({"detail": _detail(error.decision)}, http.status(error.decision), error.headers)
-    status, detail = (429, _TOO_MANY) if isinstance(error, RateLimitExceeded) else (400, "Bad request")
+    status, detail = (429, _TOO_MANY) if isinstance(error, RateLimitExceeded) else (400, _BAD)
     return JSONResponse({"detail": detail}, status, {"Cache-Control": "no-store"})
 
 
@@ -96,6 +97,16 @@ class _Denied(AttemptDenied, _Answered):  # type: ignore[misc]
 
 class _Unavailable(LimiterUnavailable, _Answered):  # type: ignore[misc]
     pass
+
+
+class LostAddress(InvalidKeyError, HTTPException):
+    """The client has closed its connection, and with it went its address; answered 400 without `install`, too."""
+
+    def __init__(self) -> None:
+        HTTPException.__init__(self, 400, _BAD, {"Cache-Control": "no-store"})
+
+    def __str__(self) -> str:
+        return "the address of the client is lost: it has closed its connection"
 
 
 async def refuse(websocket: WebSocket, response: Response) -> None:

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 
 from doorkeep import ClientIp, ConfigError, keys_for
 from doorkeep.errors import AttemptDenied, InvalidKeyError
-from doorkeep.starlette.answers import answer, collecting_fields, refuse
+from doorkeep.starlette.answers import LostAddress, answer, collecting_fields, refuse
 from doorkeep.starlette.attempts import AnyLimiter, at_hand, check_limiter, count, offer
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None
     def address(connection: HTTPConnection) -> str | None:
         peer = connection.client
         if peer is None and _is_over_tcp(connection.scope):
-            raise InvalidKeyError("the address of the client is lost: it has closed its connection")
+            raise LostAddress
         return client_ip.resolve(peer.host if peer else None, connection.headers.raw)
 
     return address
