@@ -45,6 +45,11 @@ class Watched(ModelBackend):
             return authenticate(request, username=username, password="correct horse")
         return super().authenticate(request, username=username, password=password, **kwargs)
 
+    async def aauthenticate(self, request: Any, username: Any = None, password: Any = None, **kwargs: Any) -> Any:
+        if password == "crash":
+            raise ZeroDivisionError
+        return await super().aauthenticate(request, username=username, password=password, **kwargs)
+
 
 class ByEmail:
     """Knows users by an email address."""

@@ -47,7 +47,7 @@ def database() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
     """Let each test see its own passwords, views and events."""
-    for seen in (SEEN, ASKED, urls.ran, signals.recent):
+    for seen in (SEEN, ASKED, urls.ran, urls.codes, signals.recent):
         seen.clear()
     CountingHasher.delay = 0.0
     yield

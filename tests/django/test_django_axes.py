@@ -15,7 +15,7 @@ from backends import SEEN, CountingHasher
 from doorkeep import Limiter, ManualClock
 from project import PASSWORD
 from test_django_drf import basic
-from web import attack, post_json
+from web import CLIENT, attack, post_json
 
 SITE = {
     "AXES_ENABLED": True,
@@ -28,11 +28,21 @@ SITE = {
 }
 
 
+OURS = {**SITE, "AUTHENTICATION_BACKENDS": ["doorkeep.django.axes.DoorkeepAxesBackend", "backends.Watched"]}
+
+
 @pytest.fixture
 def site(limiter: Limiter) -> Iterator[Limiter]:
     """Make the project one of django-axes."""
     with override_settings(**SITE):
         yield limiter
+
+
+@pytest.fixture
+def ours(configure: Any) -> Iterator[Limiter]:
+    """Make the project one of django-axes with our backend in the place of its own."""
+    with override_settings(**OURS):
+        yield configure(give_back_on=[ZeroDivisionError, ConnectionError])
 
 
 def login(url: str, password: str = "guess", username: str = "ann") -> int:
@@ -92,9 +102,48 @@ def test_guesses_that_one_request_makes_at_once_are_counted_each(site: Limiter, 
     assert login(served) == 429
 
 
-def test_a_crash_is_no_failure(site: Limiter, served: str) -> None:
+def test_a_guess_during_which_a_backend_fails_stays_counted(site: Limiter, served: str) -> None:
+    assert [login(served, "crash") for _ in range(7)] == [500] * 5 + [429] * 2
+
+
+def test_a_failure_that_is_named_gives_the_guess_back(ours: Limiter, served: str) -> None:
     assert [login(served, "crash") for _ in range(7)] == [500] * 7
     assert login(served) == 401
+
+
+def test_a_failure_behind_a_backend_that_said_no_gives_nothing_back(ours: Limiter, served: str) -> None:
+    backends = ["doorkeep.django.axes.DoorkeepAxesBackend", "backends.Watched", "backends.Broken"]
+    with override_settings(AUTHENTICATION_BACKENDS=backends):
+        assert [login(served) for _ in range(7)] == [500] * 5 + [429] * 2
+    assert len(SEEN) == 5
+
+
+def test_a_view_that_answers_the_failure_of_a_backend_makes_no_guess_free(site: Limiter, served: str) -> None:
+    statuses = [post_json(served + "/api/caught", username="ann", password="crash").status_code for _ in range(7)]
+    assert statuses == [401] * 5 + [429] * 2
+
+
+def test_our_backend_gives_back_a_right_password_that_nobody_logs_in_with(ours: Limiter, served: str) -> None:
+    right = {"username": "ann", "password": PASSWORD}
+    assert [post_json(served + "/api/check", **right).status_code for _ in range(7)] == [200] * 7
+    assert [login(served) for _ in range(5)] == [401] * 4 + [429]
+
+
+def test_axes_own_backend_leaves_a_right_password_counted_that_nobody_logs_in_with(site: Limiter, served: str) -> None:
+    right = {"username": "ann", "password": PASSWORD}
+    assert [post_json(served + "/api/check", **right).status_code for _ in range(6)] == [200] * 5 + [429]
+
+
+def test_a_log_in_by_our_backend_names_the_one_that_knew_the_user(ours: Limiter, served: str) -> None:
+    CLIENT.cookies.clear()
+    assert CLIENT.post(served + "/api/login", json={"username": "ann", "password": PASSWORD}).status_code == 200
+    assert CLIENT.get(served + "/who").json() == {"user": "ann", "backend": "backends.Watched"}
+
+
+def test_500_parallel_guesses_behind_our_backend_verify_five_passwords(ours: Limiter, served: str) -> None:
+    CountingHasher.delay = 0.05
+    attack(served + "/api/login", [{"username": "ann", "password": f"guess {n}"} for n in range(500)])
+    assert len(SEEN) == 5
 
 
 @pytest.mark.parametrize(

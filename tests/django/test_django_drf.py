@@ -46,10 +46,12 @@ def test_what_is_no_key_is_answered_with_400(served: str, configure: Any, accoun
     assert len(limiter) == 0
 
 
-def test_a_view_that_crashes_gives_back(served: str, configure: Any) -> None:
-    limiter = configure(**OTP)
-    assert post_json(served + "/api/throttled", account="ann", do="crash").status_code == 500
-    assert limiter.peek(presets.otp_verify.key("ann")).remaining == 5
+def test_a_view_that_fails_is_given_back_only_when_the_class_is_named(served: str, configure: Any) -> None:
+    for named, left in [((), 4), ([ZeroDivisionError], 5)]:
+        limiter = configure(**OTP, give_back_on=named)
+        assert post_json(served + "/api/throttled", account="ann", do="crash").status_code == 500
+        assert limiter.peek(presets.otp_verify.key("ann")).remaining == left
+        assert limiter.peek(presets.otp_ip.ip_key("127.0.0.1")).remaining == 9
 
 
 def test_a_closed_limiter_without_its_store_is_answered_with_503(served: str, configure: Any, server: Server) -> None:

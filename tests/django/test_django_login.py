@@ -212,17 +212,37 @@ def test_strikes_stay_when_the_view_crashes_and_its_transaction_is_rolled_back(s
     assert post_json(served + "/api/crash", username="ann", password="guess").status_code == 429
 
 
-def test_a_crash_while_a_password_is_looked_at_is_given_back(served: str, limiter: Limiter) -> None:
-    for _ in range(7):
-        assert post_json(served + "/api/login", username="ann", password="crash").status_code == 500
-    assert left() == 5
-    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 50
+@pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
+def test_a_backend_that_fails_leaves_the_guess_counted(served: str, limiter: Limiter, path: str) -> None:
+    statuses = [post_json(served + path, username="ann", password="crash").status_code for _ in range(7)]
+    assert statuses == [500] * 5 + [429] * 2
+    assert left() == 0
 
 
 @pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
-def test_a_backend_that_crashes_behind_one_that_said_no_gives_nothing_back(
-    served: str, limiter: Limiter, path: str
+def test_a_failure_that_is_named_gives_the_guess_back_and_not_what_the_address_was_counted_on(
+    served: str, configure: Any, path: str
 ) -> None:
+    limiter = configure(give_back_on=["builtins.ZeroDivisionError"])
+    for _ in range(7):
+        assert post_json(served + path, username="ann", password="crash").status_code == 500
+    assert left() == 5
+    assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 50
+    assert limiter.peek(conf.current().rule("login-ip").ip_key(ADDRESS)).remaining == 1000 - 7
+
+
+@pytest.mark.parametrize("password", ["guess", "forbidden"])
+def test_no_class_that_is_named_gives_a_wrong_guess_back(served: str, configure: Any, password: str) -> None:
+    configure(give_back_on=Exception)
+    statuses = [post_json(served + "/api/login", username="ann", password=password).status_code for _ in range(7)]
+    assert statuses == [401] * 5 + [429] * 2
+
+
+@pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
+def test_a_backend_that_fails_behind_one_that_said_no_gives_nothing_back(
+    served: str, configure: Any, path: str
+) -> None:
+    configure(give_back_on=[ConnectionError])
     # A directory that is away must not make guesses at the passwords of the database free.
     backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.Watched", "backends.Broken"]
     with override_settings(AUTHENTICATION_BACKENDS=backends):

@@ -9,6 +9,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.test import RequestFactory, override_settings
 
 from doorkeep import ConfigError, Limiter, Rule
@@ -33,7 +34,7 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"login": ["other"]}, "login must be among the rules of DOORKEEP, rule=`other`"),
         ({"forgive": ["other"]}, "forgive must be among the rules of DOORKEEP, rule=`other`"),
         ({"account": "no.such.thing"}, "account cannot be imported, path=`no.such.thing`"),
-        ({"count_on": ["builtins.int"]}, "count_on must be exception classes"),
+        ({"give_back_on": ["builtins.int"]}, "give_back_on must list exception classes"),
         ({"paths": {"open/": ["login_ip"]}}, "paths must be `/prefix` or `METHOD /prefix`, path=`open/`"),
         ({"paths": {"/open/": ["login_account"]}}, "rules of paths must be keyed by the address alone"),
         ({"throttles": {"otp": ["otp_ip"]}}, "throttles must be among the rules of DOORKEEP, rule=`otp_ip`"),
@@ -42,7 +43,10 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"on_error": "shut"}, "on error must be"),
         ({"login": 5}, "login must be names, login=`5`"),
         ({"login": [5]}, "login must be names, login=`[5]`"),
-        ({"count_on": 5}, "count_on must be exception classes, class=`5`"),
+        ({"give_back_on": 5}, "give_back_on must list exception classes"),
+        ({"give_back_on": ["asyncio.CancelledError"]}, "give_back_on must list exception classes"),
+        ({"give_back_on": "no.such.thing"}, "give_back_on cannot be imported, path=`no.such.thing`"),
+        ({"count_on": []}, "unknown name in DOORKEEP, name=`count_on`"),
         ({"paths": []}, "paths must be a mapping, paths=`list`"),
         ({"rate_limit": "false"}, "rate_limit must be True or False, rate_limit=`false`"),
         ({"trusted_proxies": 5}, "trusted_proxies"),
@@ -63,6 +67,12 @@ def test_a_project_without_the_setting_has_the_presets() -> None:
         assert configuration.forgive == {"login-account-ip"}
         assert configuration.give_back == {"login-ip", "login-account"}
         assert checks.check_settings() == []
+
+
+def test_classes_that_give_back_are_named_by_themselves_or_by_their_paths() -> None:
+    given = ["django.db.OperationalError", ConnectionError]
+    assert conf.read({"give_back_on": given}).give_back_on == (OperationalError, ConnectionError)
+    assert conf.read({"give_back_on": OperationalError}).give_back_on == (OperationalError,)
 
 
 def test_a_preset_and_a_rule_may_stand_in_one_list() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django import VERSION
 from django.contrib import admin, auth
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import path
@@ -26,6 +28,7 @@ from doorkeep.drf import DoorkeepThrottle
 
 STRICT = StrikeRule("otp-strict", threshold=3, lockout_window="1h", by=("account",))
 ran: list[str] = []
+codes: list[str] = []
 
 
 def credentials(request: HttpRequest) -> dict[str, Any]:
@@ -70,6 +73,15 @@ def login_and_crash(request: HttpRequest) -> HttpResponse:
     raise ZeroDivisionError
 
 
+def login_caught(request: HttpRequest) -> HttpResponse:
+    """Answers what a backend raises, as an application does whose hasher raises on a mismatch."""
+    try:
+        auth.authenticate(request, **credentials(request))
+    except ZeroDivisionError:
+        return HttpResponse(status=401)
+    return HttpResponse(status=401)
+
+
 def login_twice(request: HttpRequest) -> HttpResponse:
     for _ in range(2):
         auth.authenticate(request, **credentials(request))
@@ -106,7 +118,7 @@ async def otp_keys_async(request: HttpRequest) -> Any:
 def outcome(request: HttpRequest) -> HttpResponse:
     ran.append(request.path)
     match request.POST.get("do"):
-        case "crash":
+        case "crash" | "wrong, then crash":
             raise ZeroDivisionError
         case "missing":
             raise Http404
@@ -119,7 +131,19 @@ def outcome(request: HttpRequest) -> HttpResponse:
 def verify(request: HttpRequest) -> HttpResponse:
     if request.POST.get("do") == "right":
         request.attempt.success(forgive=["otp-verify"])  # type: ignore[attr-defined]
+    if request.POST.get("do") == "wrong, then crash":
+        request.attempt.failure()  # type: ignore[attr-defined]
     return outcome(request)
+
+
+@guarded(keys=otp_keys)
+def code(request: HttpRequest) -> HttpResponse:
+    """Looks at a code, then writes a row of which the client chooses a part."""
+    codes.append(request.POST["code"])
+    kind = ContentType.objects.get_for_model(LogEntry)
+    ann = auth.get_user_model().objects.get(username="ann")
+    LogEntry.objects.create(user=ann, content_type=kind, action_flag=int(request.POST["flag"]))
+    return HttpResponse(status=403)
 
 
 @transaction.non_atomic_requests
@@ -127,6 +151,8 @@ def verify(request: HttpRequest) -> HttpResponse:
 async def averify(request: HttpRequest) -> HttpResponse:
     if request.POST.get("do") == "right":
         await request.attempt.success(forgive=["otp-verify"])  # type: ignore[attr-defined]
+    if request.POST.get("do") == "wrong, then crash":
+        await request.attempt.failure()  # type: ignore[attr-defined]
     return outcome(request)
 
 
@@ -179,6 +205,7 @@ urlpatterns = [
     path("api/check", open_to_all(check)),
     path("api/alogin", open_to_all(alogin)),
     path("api/crash", open_to_all(login_and_crash)),
+    path("api/caught", open_to_all(login_caught)),
     path("api/twice", open_to_all(login_twice)),
     path("api/at-once", open_to_all(login_at_once)),
     path("api/basic", Basic.as_view()),
@@ -186,6 +213,7 @@ urlpatterns = [
     path("who", who),
     path("open/", open_to_all(outcome)),
     path("verify", open_to_all(verify)),
+    path("code", open_to_all(code)),
     path("averify", open_to_all(averify)),
     path("class", open_to_all(Verify.as_view())),
     path("aclass", open_to_all(transaction.non_atomic_requests(AsyncVerify.as_view()))),

@@ -1,76 +1,41 @@
 """The attempts of one request, so that whoever counts second finds what the first one counted.
 
-All of it is blocking; on an event loop it goes through `run`. Invariant: an attempt that judged a guess is never given
-back, and each guess is counted even if a request makes several.
+All of it is blocking; on an event loop it goes through `run`. Invariant: an attempt stays counted unless somebody settles
+it, and each guess is counted even if a request makes several.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import (
-    BadRequest,
-    PermissionDenied,
-    RequestAborted,
-    SuspiciousOperation,
-    ValidationError,
-)
-from django.http import Http404, HttpRequest, UnreadablePostError
-from django.http.multipartparser import MultiPartParserError
+from django.http import HttpRequest
 
-from doorkeep import Attempt, AttemptDenied, Decision, InvalidKeyError, Key, Limiter, RateLimitExceeded
+from doorkeep import Attempt, Decision, InvalidKeyError, Key, Limiter
 from doorkeep.django import conf
 from doorkeep.django.requests import inner
 
-__all__ = ["AsyncAttempt", "Counted", "Record", "counts", "extend", "record_of", "reserve", "run"]
+__all__ = ["AsyncAttempt", "Counted", "Record", "extend", "record_of", "reserve", "run"]
 
 _T = TypeVar("_T")
 
-# What Django answers below 500, or a client can bring about: a guess all the same.
-_ANSWERS = (
-    AttemptDenied,
-    BadRequest,
-    Http404,
-    InvalidKeyError,
-    MultiPartParserError,
-    PermissionDenied,
-    RateLimitExceeded,
-    RequestAborted,
-    SuspiciousOperation,
-    UnreadablePostError,
-    ValidationError,
-)
-
 
 class Counted:
-    """One attempt of a request, and what may still become of it."""
+    """One attempt of a request, and the keys that it was counted under."""
 
     def __init__(self, attempt: Attempt, keys: Iterable[Key]) -> None:
         self.attempt = attempt
         self.decision = attempt.decision
         self.keys = list(keys)
-        # Whether a password was looked at under it. Then only the outcome of that settles it.
+        # Whether a password was looked at under it. Then only the backend settles it.
         self.is_guess = False
-        # Whether a backend said no. What happens later, such as a directory that is away, does not make it free.
-        self.is_wrong = False
-        # The rules of the middleware. A request that makes a view crash is not free for its address.
-        self.kept: frozenset[str] = frozenset()
-        self.count_on = conf.current().count_on
 
-    def give_back(self, error: Exception) -> None:
-        """Take back what guards counted for a view that crashed, unless it is a guess."""
-        given_back = {key.rule for key in self.keys} - self.kept
-        if given_back and not self.is_guess and not counts(error, self.count_on):
-            self.attempt.success(give_back=given_back)
-
-    def of(self, names: Iterable[str]) -> list[str]:
-        """Give those of `names` that the attempt holds."""
-        held = {key.rule for key in self.keys}
-        return [name for name in names if name in held]
+    def leave(self, error: BaseException, give_back_on: tuple[type[Exception], ...] = ()) -> None:
+        """Give back what guards counted, if the setting or `give_back_on` names the class of `error`."""
+        if not self.is_guess:
+            self.attempt._leave(error, conf.current().give_back_on + give_back_on)
 
 
 class Record:
@@ -84,27 +49,30 @@ class Record:
         self.lock = threading.Lock()
 
     def take_denial(self) -> tuple[Decision, list[Key]]:
-        """Give the denial to whoever answers it, so that the middleware does not."""
+        """Return the denial to whoever answers it, so that the middleware does not."""
         refused, self.refused = self.refused, None
         assert isinstance(refused, tuple), "what was not counted was denied"
         return refused
 
-    def give_back(self, error: Exception) -> None:
-        """Take back what guards counted for a view that crashed."""
+    def leave(self, error: BaseException) -> None:
+        """Leave the attempts of a view that raised."""
         for counted in self.counted.values():
-            counted.give_back(error)
+            counted.leave(error)
 
 
 class AsyncAttempt:
-    """`doorkeep.Attempt` for an async view: ``success``, ``cancel`` and ``extend`` are awaited."""
+    """`doorkeep.Attempt` for an async view: ``success``, ``failure``, ``cancel`` and ``extend`` are awaited."""
 
     def __init__(self, limiter: Limiter, attempt: Attempt) -> None:
         self._limiter = limiter
         self._attempt = attempt
 
+    def __bool__(self) -> bool:
+        return self._attempt.allowed
+
     @property
     def allowed(self) -> bool:
-        """Whether the attempt may proceed."""
+        """Whether the attempt may proceed. So is the truth of the attempt itself."""
         return self._attempt.allowed
 
     @property
@@ -116,6 +84,10 @@ class AsyncAttempt:
         """Settle the attempt as a right guess, as `Attempt.success` does."""
         return await run(self._limiter, self._attempt.success, **options)
 
+    async def failure(self) -> bool:
+        """Settle the attempt as a wrong guess, as `Attempt.failure` does."""
+        return self._attempt.failure()  # asks no store
+
     async def cancel(self) -> bool:
         """Take the attempt back, as `Attempt.cancel` does."""
         return await run(self._limiter, self._attempt.cancel)
@@ -126,7 +98,7 @@ class AsyncAttempt:
 
 
 def record_of(request: HttpRequest | None) -> Record:
-    """Give the record of a request; without a request one that nobody else sees."""
+    """Return the record of a request; without a request one that nobody else sees."""
     if request is None:
         return Record()
     carrier = inner(request)
@@ -137,7 +109,7 @@ def record_of(request: HttpRequest | None) -> Record:
 def reserve(
     request: HttpRequest | None, limiter: Limiter, keys: Iterable[Key], *, cost: int = 1, is_guess: bool = False
 ) -> Counted | None:
-    """Count `keys` for a request, or note that they were refused and give None.
+    """Count `keys` for a request, or note that they were refused and return None.
 
     Keys that a guard of this request counted are not counted again, unless a guess was made under them already.
     """
@@ -162,7 +134,7 @@ def reserve(
 
 
 def extend(record: Record, counted: Counted, keys: list[Key], *, cost: int = 1) -> Counted | None:
-    """Count further keys under an attempt, or note that they were refused and give None."""
+    """Count further keys under an attempt, or note that they were refused and return None."""
     decision = counted.attempt.extend(*keys, cost=cost)
     if not decision.allowed:
         record.refused = (decision, keys)
@@ -170,18 +142,6 @@ def extend(record: Record, counted: Counted, keys: list[Key], *, cost: int = 1) 
     counted.keys += [key for key in keys if key not in counted.keys]
     counted.decision = decision
     return counted
-
-
-def counts(error: BaseException, count_on: tuple[type[BaseException], ...] = ()) -> bool:
-    """Say whether an exception is an answer, which leaves an attempt counted, and no crash."""
-    # Of a group of exceptions one that counts is enough: a task group must not make guesses free.
-    if isinstance(leaves := getattr(error, "exceptions", None), tuple):
-        return any(counts(leaf, count_on) for leaf in leaves)
-    # Whoever raises one has imported it; whoever has not, need not have it installed.
-    answers = sys.modules.get("rest_framework.exceptions")
-    if answers is not None and isinstance(error, answers.APIException):
-        return error.status_code < 500 or isinstance(error, count_on)
-    return isinstance(error, _ANSWERS + count_on)
 
 
 async def run(limiter: Limiter, call: Callable[..., _T], *args: Any, **options: Any) -> _T:

@@ -3,25 +3,29 @@
 ::
 
     AXES_HANDLER = "doorkeep.django.axes.DoorkeepHandler"
+    AUTHENTICATION_BACKENDS = ["doorkeep.django.axes.DoorkeepAxesBackend", ...]  # in the place of axes' own
 
-Everything else of a site with django-axes stays: its backend, middleware and settings. The strikes are counted by the
+Everything else of a site with django-axes stays: its middleware and its settings. Behind axes' own backend, the handler
+knows a right password only by the log-in that follows, or by Django REST framework's user. The strikes are counted by the
 limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of ``AXES_LOCKOUT_PARAMETERS``, with
 ``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
 
 What is different: an attempt during a lockout never extends it; a lockout without a cool-off time ends after a year; an
-IPv6 client is its /64; nothing is written to the database. Invariant: a success and a crash are given back, and nothing
-else is.
+IPv6 client is its /64; nothing is written to the database. Invariant: a guess stays counted unless the password was right,
+or a backend raised an exception that ``give_back_on`` of ``DOORKEEP`` names.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from axes.backends import AxesStandaloneBackend
 from axes.conf import settings
 from axes.handlers.base import AbstractAxesHandler, AxesBaseHandler
 from axes.helpers import (
@@ -33,13 +37,18 @@ from axes.helpers import (
     get_lockout_parameters,
 )
 from axes.signals import user_locked_out
+from django.contrib.auth import load_backend
+from django.contrib.auth.backends import BaseBackend
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
 from doorkeep.django import conf, signals
+from doorkeep.django.backends import later_backends, later_paths
 from doorkeep.django.requests import inner
 
-__all__ = ["DoorkeepHandler"]
+__all__ = ["DoorkeepAxesBackend", "DoorkeepHandler"]
 
 # What axes calls a parameter, what a rule is keyed by, and what stands for it in the name of the rule.
 _WORDS = {"username": ("account", "user"), "ip_address": ("address", "ip"), "user_agent": ("agent", "ua")}
@@ -55,7 +64,52 @@ class _Guess:
 
     attempt: Attempt
     keys: list[Key]
+    username: str | None = None
+    is_right: bool = False
     is_wrong: bool = False
+
+
+# What the handler reserved last in this thread or task, for the backend that asked it.
+_reserved: ContextVar[_Guess | None] = ContextVar("doorkeep_axes_reserved", default=None)
+
+
+class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[misc]
+    """Asks the handler, then the later backends itself, so that it knows how each guess ends."""
+
+    @sensitive_variables("credentials")
+    def authenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
+        """Return the user that a later backend knows by these credentials.
+
+        Raises
+        ------
+        PermissionDenied
+            The guess was denied, or was wrong.
+        """
+        if not settings.AXES_ENABLED:
+            return None
+        _reserved.set(None)
+        super().authenticate(request, **credentials)
+        guess = _reserved.get()
+        if guess is None:
+            return None  # nothing was counted: Django asks the others itself
+        try:
+            for backend, path in later_backends(request, credentials, DoorkeepAxesBackend):
+                if (user := backend.authenticate(request, **credentials)) is not None:
+                    guess.is_right = True
+                    user.doorkeep_backend = path
+                    return user
+                guess.is_wrong = True
+        except Exception as error:
+            # A backend that said no has looked at the password: what fails behind it does not make the guess free.
+            if not guess.is_wrong and not isinstance(error, PermissionDenied):
+                guess.attempt._leave(error, conf.current().give_back_on)
+            raise
+        raise PermissionDenied
+
+    def get_user(self, user_id: Any) -> Any:
+        """Return the user whom a later backend knows, for sessions that name this backend."""
+        users = (load_backend(path).get_user(user_id) for path in later_paths(DoorkeepAxesBackend))
+        return next((user for user in users if user is not None), None)
 
 
 class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[misc]
@@ -74,9 +128,10 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         limiter = conf.current().limiter
         if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
             return not limiter.peek(*keys)
-        guess = _Guess(limiter.attempt(*keys), keys)
+        guess = _Guess(limiter.attempt(*keys), keys, get_client_username(request, credentials))
         _pending(request).append(guess)
-        _settle_at_the_end(inner(request), guess)
+        _reserved.set(guess)
+        _settle_at_the_end(request, guess)
         return not guess.attempt.allowed
 
     def get_failures(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> int:
@@ -101,7 +156,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         guess = _take(request, keys) or self._count(keys)
         if guess is None:
             return
-        guess.is_wrong = True
+        guess.attempt.failure()
         request.axes_failures_since_start = self.get_failures(request, credentials)  # type: ignore[attr-defined]
         decision = guess.attempt.decision
         if decision.allowed and not decision.engaged:
@@ -219,12 +274,21 @@ def _rule(parameters: tuple[str, ...], limit: int, cool_off: timedelta) -> Strik
 
 def _settle_at_the_end(request: HttpRequest, guess: _Guess) -> None:
     # Django closes each request when its answer is sent, in the server's thread; of the signals none knows its request.
-    close = request.close
+    closing = inner(request)
+    close = closing.close
 
     def settle_and_close() -> None:
-        # A log-in that did not fail was right, or crashed: axes counts neither. Nothing is forgiven for want of a sign.
-        if not guess.is_wrong:
+        # A right password that nobody logged in with. Nothing is forgiven for want of a sign.
+        if guess.is_right or _is_user_of(request, guess):
             guess.attempt.cancel()
         close()
 
-    request.close = settle_and_close  # type: ignore[method-assign]
+    closing.close = settle_and_close
+
+
+def _is_user_of(request: Any, guess: _Guess) -> bool:
+    # Django REST framework notes on its own request which authentication knew the user.
+    if vars(request).get("_authenticator") is None:
+        return False
+    name: str | None = request.user.get_username()
+    return name is not None and name == guess.username

@@ -25,10 +25,10 @@ from django.views.decorators.debug import sensitive_variables
 
 from doorkeep import ConfigError, InvalidKeyError
 from doorkeep.django import conf, signals
-from doorkeep.django.attempts import Counted, counts, extend, record_of, reserve, run
+from doorkeep.django.attempts import Counted, extend, record_of, reserve, run
 from doorkeep.django.requests import client_address, inner, request_keys, spelled
 
-__all__ = ["DoorkeepBackend"]
+__all__ = ["DoorkeepBackend", "later_backends", "later_paths"]
 
 # The guess that this thread or task is judging. A backend that authenticates in turn is part of the same guess.
 _judging: ContextVar[Counted | None] = ContextVar("doorkeep_judging", default=None)
@@ -55,7 +55,7 @@ class DoorkeepBackend(BaseBackend):
             return None
         guess.admit(guess.reserve())
         with guess:
-            for backend, path in _later_backends(request, credentials):
+            for backend, path in later_backends(request, credentials):
                 if (user := backend.authenticate(request, **credentials)) is not None:
                     guess.succeed(user, path)
                     return user
@@ -70,7 +70,7 @@ class DoorkeepBackend(BaseBackend):
             return None
         guess.admit(await guess.wait(guess.reserve))
         async with guess:
-            for backend, path in _later_backends(request, credentials):
+            for backend, path in later_backends(request, credentials):
                 if (user := await backend.aauthenticate(request, **credentials)) is not None:
                     await guess.wait(guess.succeed, user, path)
                     return user
@@ -79,21 +79,42 @@ class DoorkeepBackend(BaseBackend):
 
     def get_user(self, user_id: Any) -> Any:
         """Give the user whom a later backend knows, for sessions that name this backend."""
-        users = (load_backend(path).get_user(user_id) for path in _later_paths())
+        users = (load_backend(path).get_user(user_id) for path in later_paths())
         return next((user for user in users if user is not None), None)
 
     async def aget_user(self, user_id: Any) -> Any:
         """As `get_user`, asking the later backends by their own ``aget_user``."""
-        for path in _later_paths():
+        for path in later_paths():
             if (user := await load_backend(path).aget_user(user_id)) is not None:
                 return user
         return None
 
 
+def later_backends(
+    request: HttpRequest | None, credentials: dict[str, Any], ours: type = DoorkeepBackend
+) -> Iterator[tuple[Any, str]]:
+    """Yield the backends behind `ours` that take these credentials, each with its path."""
+    for path in later_paths(ours):
+        backend = load_backend(path)
+        try:
+            inspect.signature(backend.authenticate).bind(request, **credentials)
+        except TypeError:
+            continue  # these credentials are not for this backend
+        yield backend, path
+
+
+def later_paths(ours: type = DoorkeepBackend) -> list[str]:
+    """Return the paths of the backends behind `ours`."""
+    paths = list(settings.AUTHENTICATION_BACKENDS)
+    places = [place for place, path in enumerate(paths) if issubclass(import_string(path), ours)]
+    return paths[max(places, default=-1) + 1 :]
+
+
 class _Guess:
     """One call of ``authenticate``, from counting to settling.
 
-    As a block it lasts while a password is looked at. Left by ``PermissionDenied`` the guess was wrong.
+    As a block it lasts while a password is looked at. Left by ``PermissionDenied`` the guess was wrong; left by another
+    exception it stays counted, too, unless the setting names the class and no backend had said no before.
     """
 
     @sensitive_variables("credentials")
@@ -103,6 +124,7 @@ class _Guess:
         self._accounts = self._read(credentials)
         self._has_text = _is_text(credentials.get("password"))
         self._counted: Counted | None = None
+        self._is_wrong = False
         self._outer = _judging.get()
 
     def _read(self, credentials: dict[str, Any]) -> list[Any]:
@@ -154,14 +176,14 @@ class _Guess:
         if len(self._accounts) > 1 and not self._are_all_of(user):
             return
         counted.attempt.success(
-            forgive=counted.of(configuration.forgive),
-            forgive_address=counted.of(configuration.forgive_address),
-            give_back=counted.of(configuration.give_back),
+            forgive=configuration.forgive,
+            forgive_address=configuration.forgive_address,
+            give_back=configuration.give_back,
         )
 
     def fail(self) -> None:
         """Note that a backend does not know the user by these credentials."""
-        self._held.is_wrong = True
+        self._is_wrong = True
 
     def _are_all_of(self, user: Any) -> bool:
         names = [user.get_username(), *(getattr(user, name, None) for name in self._configuration.credential)]
@@ -182,9 +204,7 @@ class _Guess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         _judging.reset(self._token)
-        if self._is_crash(error):
-            self._held.attempt.cancel()
-        elif self._is_wrong(error):
+        if error is not None and self._outer is None and not self._leave(error):
             signals.tell_lockout(self._request, self._held.decision)
 
     async def __aenter__(self) -> None:
@@ -192,19 +212,15 @@ class _Guess:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         _judging.reset(self._token)
-        if self._is_crash(error):
-            await self.wait(self._held.attempt.cancel)
-        elif self._is_wrong(error):
+        if error is not None and self._outer is None and not await self.wait(self._leave, error):
             await signals.atell_lockout(self._request, self._held.decision)
 
-    def _is_crash(self, error: BaseException | None) -> bool:
-        # Whatever stops the program or the task leaves the guess counted; so does a backend that says no.
-        if self._outer is not None or self._held.is_wrong:
+    def _leave(self, error: BaseException) -> bool:
+        # A backend that said no has looked at the password: what fails behind it does not make the guess free.
+        if self._is_wrong or isinstance(error, PermissionDenied):
+            self._held.attempt.failure()
             return False
-        return isinstance(error, Exception) and not counts(error, self._configuration.count_on)
-
-    def _is_wrong(self, error: BaseException | None) -> bool:
-        return error is not None and self._outer is None
+        return self._held.attempt._leave(error, self._configuration.give_back_on)
 
 
 def _is_text(password: Any) -> bool:
@@ -223,19 +239,3 @@ def _spelled(name: str) -> str | None:
         return str(spelled({"account": name})["account"])
     except InvalidKeyError:
         return None  # what a user is called by besides, such as an empty email, is no account
-
-
-def _later_backends(request: HttpRequest | None, credentials: dict[str, Any]) -> Iterator[tuple[Any, str]]:
-    for path in _later_paths():
-        backend = load_backend(path)
-        try:
-            inspect.signature(backend.authenticate).bind(request, **credentials)
-        except TypeError:
-            continue  # these credentials are not for this backend
-        yield backend, path
-
-
-def _later_paths() -> list[str]:
-    paths = list(settings.AUTHENTICATION_BACKENDS)
-    ours = [place for place, path in enumerate(paths) if issubclass(import_string(path), DoorkeepBackend)]
-    return paths[max(ours, default=-1) + 1 :]

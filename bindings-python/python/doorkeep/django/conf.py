@@ -13,7 +13,8 @@
 * ``forgive``: rules forgotten by a right password. Default: those keyed by account and address together.
 * ``forgive_address``: rules keyed by an address that a right password forgets. Default: none.
 * ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
-* ``count_on``: exception classes, or their paths, that are answers of yours and leave an attempt counted.
+* ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of yours that have nothing to do
+  with a guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
 * ``paths``: rules on addresses by path, ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a prefix;
   without a method every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
 * ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
@@ -51,7 +52,7 @@ __all__ = ["Configuration", "current"]
 
 _LIMITER = {"redis", "prefix", "timeout", "on_error", "capacity"}
 _LOGIN = {"login", "account", "credential", "forgive", "forgive_address", "give_back"}
-_REST = {"rules", "trusted_proxies", "header", "count_on", "paths", "throttles", "round_up", "rate_limit", "clock"}
+_REST = {"rules", "trusted_proxies", "header", "give_back_on", "paths", "throttles", "round_up", "rate_limit", "clock"}
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -81,7 +82,7 @@ class Configuration:
     client_ip: ClientIp
     account: Callable[[str], str]
     credential: tuple[str, ...]
-    count_on: tuple[type[BaseException], ...]
+    give_back_on: tuple[type[Exception], ...]
     paths: tuple[Path, ...]
     throttles: Mapping[str, tuple[Rule | StrikeRule, ...]]
     round_up: Any
@@ -146,12 +147,21 @@ def read(given: Any) -> Configuration:
         client_ip=_client_ip(given),
         account=_account(given.get("account", "username")),
         credential=tuple(_words(given.get("credential", _credentials()), "credential")),
-        count_on=_classes(given.get("count_on", ())),
+        give_back_on=classes(given.get("give_back_on", ())),
         paths=tuple(_path(rules, text, names) for text, names in _pairs(given, "paths")),
         throttles={scope: _all_named(rules, names, "throttles") for scope, names in _pairs(given, "throttles")},
         round_up=given.get("round_up"),
         rate_limit=_flag(given, "rate_limit"),
     )
+
+
+def classes(given: Any) -> tuple[type[Exception], ...]:
+    """Judge what ``give_back_on`` lists: exception classes, or their paths."""
+    listed = [given] if isinstance(given, str | type) or not isinstance(given, Iterable) else given
+    named = tuple(_imported(item, "give_back_on") for item in listed)
+    if not all(isinstance(item, type) and issubclass(item, Exception) for item in named):
+        raise ConfigError("give_back_on must list exception classes")
+    return named
 
 
 def forget() -> None:
@@ -224,15 +234,6 @@ def _account(given: Any) -> Callable[[str], str]:
 
 def _credentials() -> list[str]:
     return list(dict.fromkeys(["username", str(get_user_model().USERNAME_FIELD), "email"]))
-
-
-def _classes(given: Any) -> tuple[type[BaseException], ...]:
-    listed = [given] if isinstance(given, str | type) or not isinstance(given, Iterable) else given
-    classes = tuple(_imported(item, "count_on") for item in listed)
-    for item in classes:
-        if not (isinstance(item, type) and issubclass(item, BaseException)):
-            raise ConfigError(f"count_on must be exception classes, class=`{item}`")
-    return classes
 
 
 def _path(rules: Mapping[str, Rule | StrikeRule], text: str, names: Any) -> Path:

@@ -5,12 +5,13 @@
     @guarded(keys=lambda request: request_keys(request, "otp_verify", account=request.user.get_username()))
     def verify(request):
         if not is_right(request.POST.get("code")):
+            request.attempt.failure()
             return render(request, "verify.html", status=403)
         request.attempt.success(forgive=["otp-verify"])
         return redirect("home")
 
-The attempt stays counted whatever the view answers. It is given back only when an exception escapes the view that is no
-answer below 500. For classes: ``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no
+The attempt stays counted unless the view settles it: whatever it answers, and whatever it raises. Failures that should cost
+nobody an attempt are named by their classes, in ``give_back_on``. For classes: ``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no
 clock.
 """
 
@@ -41,10 +42,10 @@ def guarded(
     *,
     limiter: Limiter | None = None,
     cost: int = 1,
-    count_on: type[BaseException] | Iterable[type[BaseException]] = (),
+    give_back_on: type[Exception] | Iterable[type[Exception]] = (),
     **options: Any,
 ) -> Callable[[_View], _View]:
-    """Make a decorator that counts each request as an attempt, on ``request.attempt``.
+    """Return a decorator that counts each request as an attempt, on ``request.attempt``.
 
     A second guard of one limiter in a request, the middleware and the authentication backend included, counts only the
     keys that are new.
@@ -52,14 +53,15 @@ def guarded(
     Parameters
     ----------
     keys
-        A function of what the view gets, giving the keys to count; for an async view it may be async. Or names of rules
+        A function of what the view gets, which returns the keys to count; for an async view it may be async. Or names of rules
         of the setting that are keyed by the address. Keep look-ups of the account out of it.
     limiter
         Defaults to the setting's. For async views, too: their attempt is awaited.
     cost
         How much the request spends of each rate.
-    count_on
-        Exception classes that leave the attempt counted when they escape the view, besides answers below 500.
+    give_back_on
+        Exception classes that give the attempt back when they leave the view, besides those of the setting: failures
+        that have nothing to do with a guess. What was counted on an address alone stays counted.
     options
         ``round_up`` and ``rate_limit``, as in the setting.
 
@@ -71,7 +73,7 @@ def guarded(
     """
     if unknown := set(options) - {"round_up", "rate_limit"}:
         raise ConfigError(f"unknown option of a guard, name=`{min(unknown)}`")
-    guard = _Guard(keys, limiter, cost, (count_on,) if isinstance(count_on, type) else tuple(count_on), options)
+    guard = _Guard(keys, limiter, cost, conf.classes(give_back_on), options)
 
     def decorate(view: _View) -> _View:
         @wraps(view)
@@ -97,19 +99,19 @@ class _Guard:
         keys: Callable[..., Any] | Iterable[str],
         limiter: Limiter | None,
         cost: int,
-        count_on: tuple[type[BaseException], ...],
+        give_back_on: tuple[type[Exception], ...],
         options: dict[str, Any],
     ) -> None:
         self._keys = keys if callable(keys) else tuple(keys)
         self._limiter = limiter
         self._cost = cost
-        self._count_on = count_on
+        self._give_back_on = give_back_on
         self._options = options
 
     def answer(self, view: Any, request: HttpRequest, args: Any, kwargs: Any) -> Any:
         limiter = self._limiter or conf.current().limiter
         try:
-            counted = self._reserve(request, limiter, self._named(request, args, kwargs))
+            counted = reserve(request, limiter, self._named(request, args, kwargs), cost=self._cost)
         except InvalidKeyError as error:
             return refusal(request, error)
         if counted is None:
@@ -119,7 +121,7 @@ class _Guard:
         try:
             response = view(request, *args, **kwargs)
         except Exception as error:
-            counted.give_back(error)
+            counted.leave(error, self._give_back_on)
             raise
         return self._with_fields(response, counted)
 
@@ -128,7 +130,7 @@ class _Guard:
         try:
             named = self._named(request, args, kwargs)
             keys = await named if inspect.isawaitable(named) else named
-            counted = await run(limiter, self._reserve, request, limiter, keys)
+            counted = await run(limiter, reserve, request, limiter, keys, cost=self._cost)
         except InvalidKeyError as error:
             return refusal(request, error)
         if counted is None:
@@ -138,18 +140,12 @@ class _Guard:
         try:
             response = await view(request, *args, **kwargs)
         except Exception as error:
-            await run(limiter, counted.give_back, error)
+            await run(limiter, counted.leave, error, self._give_back_on)
             raise
         return self._with_fields(response, counted)
 
     def _named(self, request: HttpRequest, args: Any, kwargs: Any) -> Any:
         return self._keys(request, *args, **kwargs) if callable(self._keys) else request_keys(request, *self._keys)
-
-    def _reserve(self, request: HttpRequest, limiter: Limiter, keys: Iterable[Key]) -> Counted | None:
-        counted = reserve(request, limiter, keys, cost=self._cost)
-        if counted is not None:
-            counted.count_on += self._count_on
-        return counted
 
     def _refusal(self, request: HttpRequest) -> HttpResponse:
         return refusal(inner(request), record_of(request).take_denial(), **self._options)

@@ -2,7 +2,7 @@
 
 A log-in form shows a denied guess as a wrong password, with status 200, since Django tells forms no more. So the answer
 is replaced here: in the admin, in a form and in an API alike. Sync and async, natively both. Invariant: what was
-counted here stays counted, whatever the view does, and what guards counted is given back when it crashes.
+counted here stays counted, whatever the view does.
 """
 
 from __future__ import annotations
@@ -67,15 +67,12 @@ class DoorkeepMiddleware:
         rules = dict.fromkeys(rule for rules in covering for rule in rules)
         if not rules or client_address(request) is None:
             return None
-        counted = reserve(request, configuration.limiter, request_keys(request, *rules))
-        if counted is not None:
-            counted.kept = frozenset(rule.name for rule in rules)
-        return counted
+        return reserve(request, configuration.limiter, request_keys(request, *rules))
 
     def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
         record = record_of(request)
         if record.error is not None:
-            record.give_back(record.error)
+            record.leave(record.error)
         if record.refused is not None:
             return refusal(request, record.refused)
         assert response is not None, "a request that was not refused was answered"
