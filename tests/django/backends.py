@@ -9,6 +9,7 @@ from django.contrib.auth import authenticate, get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 
 # The passwords that were looked at, and the credentials that a backend behind doorkeep's was asked with.
 SEEN: list[str] = []
@@ -60,6 +61,14 @@ class ByEmail:
 
     def get_user(self, user_id: Any) -> Any:
         return get_user_model().objects.filter(pk=user_id).first()
+
+
+class ByNameOrEmail(ByEmail):
+    """Knows users by either, whoever has the password."""
+
+    def authenticate(self, request: Any, *, username: str, password: str) -> Any:  # type: ignore[override]
+        users = get_user_model().objects.filter(Q(username=username) | Q(email=username))
+        return next((user for user in users if user.check_password(password)), None)
 
 
 class Broken:

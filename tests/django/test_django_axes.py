@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axes.utils import reset
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.test import override_settings
 
 from backends import SEEN, CountingHasher
@@ -41,8 +42,9 @@ def site(limiter: Limiter) -> Iterator[Limiter]:
 @pytest.fixture
 def ours(configure: Any) -> Iterator[Limiter]:
     """Make the project one of django-axes with our backend in the place of its own."""
+    limiter = configure(give_back_on=[ZeroDivisionError, ConnectionError])
     with override_settings(**OURS):
-        yield configure(give_back_on=[ZeroDivisionError, ConnectionError])
+        yield limiter
 
 
 def login(url: str, password: str = "guess", username: str = "ann") -> int:
@@ -87,6 +89,17 @@ def test_a_success_resets_when_the_site_says_so(site: Limiter, wsgi: str) -> Non
         for _ in range(3):
             assert [login(wsgi) for _ in range(4)] == [401] * 4
             assert login(wsgi, PASSWORD) == 200
+
+
+def test_a_log_in_by_a_name_that_differs_by_case_wipes_no_strikes_of_the_other(site: Limiter, wsgi: str) -> None:
+    get_user_model().objects.create_user("ANN", password="own password")
+    try:
+        with override_settings(AXES_RESET_ON_SUCCESS=True):
+            assert [login(wsgi) for _ in range(3)] == [401] * 3
+            assert login(wsgi, "own password", "ANN") == 200
+            assert [login(wsgi) for _ in range(2)] == [401, 429]
+    finally:
+        get_user_model().objects.filter(username="ANN").delete()
 
 
 def test_who_authenticates_without_logging_in_is_no_failure(site: Limiter, served: str) -> None:

@@ -1,7 +1,7 @@
 """The attempts of one request, so that whoever counts second finds what the first one counted.
 
-All of it is blocking; on an event loop it goes through `run`. Invariant: an attempt stays counted unless somebody settles
-it, and each guess is counted even if a request makes several.
+All of it is blocking; on an event loop it goes through `run`. Invariant: an attempt stays counted unless somebody
+settles it, and each guess is counted even if a request makes several.
 """
 
 from __future__ import annotations

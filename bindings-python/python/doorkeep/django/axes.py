@@ -5,14 +5,14 @@
     AXES_HANDLER = "doorkeep.django.axes.DoorkeepHandler"
     AUTHENTICATION_BACKENDS = ["doorkeep.django.axes.DoorkeepAxesBackend", ...]  # in the place of axes' own
 
-Everything else of a site with django-axes stays: its middleware and its settings. Behind axes' own backend, the handler
-knows a right password only by the log-in that follows, or by Django REST framework's user. The strikes are counted by the
-limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of ``AXES_LOCKOUT_PARAMETERS``, with
-``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
+Everything else of a site with django-axes stays: its middleware and its settings. Behind axes' own backend, the
+handler knows a right password only by the log-in that follows, or by Django REST framework's user. The strikes are
+counted by the limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of
+``AXES_LOCKOUT_PARAMETERS``, with ``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
 
 What is different: an attempt during a lockout never extends it; a lockout without a cool-off time ends after a year; an
-IPv6 client is its /64; nothing is written to the database. Invariant: a guess stays counted unless the password was right,
-or a backend raised an exception that ``give_back_on`` of ``DOORKEEP`` names.
+IPv6 client is its /64; nothing is written to the database. Invariant: a guess stays counted unless the password was
+right, or a backend raised an exception that ``give_back_on`` of ``DOORKEEP`` names.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
-from doorkeep.django import conf, signals
+from doorkeep.django import conf, signals, stored
 from doorkeep.django.backends import later_backends, later_paths
 from doorkeep.django.requests import inner
 
@@ -178,7 +178,10 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         guess = _take(request)
         if guess is None:
             return
-        if not settings.AXES_RESET_ON_SUCCESS:
+        # Strikes are kept by a spelling that several names may share, such as ANN and ann. Only who is called so
+        # exactly may wipe them.
+        is_called_so = stored.key_text(guess.username or "") in stored.names_of(user)
+        if not settings.AXES_RESET_ON_SUCCESS or not is_called_so:
             guess.attempt.cancel()
             return
         by_address = [key.rule for key in guess.keys if key.rule.endswith("-ip") and "-user-" not in key.rule]

@@ -1,5 +1,10 @@
 """The first of the authentication backends: counts each guess, then asks the others whether it is right.
 
+It counts what the client sent, and then what the account is called in the database, so that an alias does not have a
+budget of its own; see `stored`. Denied by the former, a guess is answered with 429 and looks nothing up. Denied by the
+latter, it is answered like a wrong password at an account that does not exist, in the same time: the answer must not
+tell that the alias names somebody.
+
 Django asks its backends in turn and tells nobody but the caller which of them said yes. So this one, being first, asks
 the others itself: it knows the outcome even where nobody logs in afterwards, as in an API with basic authentication.
 A user is then known by the backend that knew them; see `signals`. Denied, it raises `PermissionDenied`, upon which
@@ -11,25 +16,27 @@ Invariant: no backend sees a password before the guess was counted.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import load_backend
+from django.contrib.auth import get_user_model, load_backend
 from django.contrib.auth.backends import BaseBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 from django.views.decorators.debug import sensitive_variables
 
-from doorkeep import ConfigError, InvalidKeyError
-from doorkeep.django import conf, signals
+from doorkeep import ConfigError, Decision, InvalidKeyError, Key
+from doorkeep.django import conf, signals, stored
 from doorkeep.django.attempts import Counted, extend, record_of, reserve, run
-from doorkeep.django.requests import client_address, inner, request_keys, spelled
+from doorkeep.django.requests import client_address, inner, request_keys
 
 __all__ = ["DoorkeepBackend", "later_backends", "later_paths"]
 
+_MOST_KEYS = 16  # as many as one call of a limiter takes
 # The guess that this thread or task is judging. A backend that authenticates in turn is part of the same guess.
 _judging: ContextVar[Counted | None] = ContextVar("doorkeep_judging", default=None)
 
@@ -43,7 +50,7 @@ class DoorkeepBackend(BaseBackend):
 
     @sensitive_variables("credentials")
     def authenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
-        """Give the user that a later backend knows by these credentials.
+        """Return the user that a later backend knows by these credentials.
 
         Raises
         ------
@@ -55,6 +62,10 @@ class DoorkeepBackend(BaseBackend):
             return None
         guess.admit(guess.reserve())
         with guess:
+            guess.find_users()
+            if not guess.count_stored():
+                guess.look_at_nothing(credentials.get("password"))
+                raise PermissionDenied
             for backend, path in later_backends(request, credentials):
                 if (user := backend.authenticate(request, **credentials)) is not None:
                     guess.succeed(user, path)
@@ -70,6 +81,10 @@ class DoorkeepBackend(BaseBackend):
             return None
         guess.admit(await guess.wait(guess.reserve))
         async with guess:
+            await sync_to_async(guess.find_users)()
+            if not await guess.wait(guess.count_stored):
+                await sync_to_async(guess.look_at_nothing)(credentials.get("password"))
+                raise PermissionDenied
             for backend, path in later_backends(request, credentials):
                 if (user := await backend.aauthenticate(request, **credentials)) is not None:
                     await guess.wait(guess.succeed, user, path)
@@ -78,7 +93,7 @@ class DoorkeepBackend(BaseBackend):
             raise PermissionDenied
 
     def get_user(self, user_id: Any) -> Any:
-        """Give the user whom a later backend knows, for sessions that name this backend."""
+        """Return the user whom a later backend knows, for sessions that name this backend."""
         users = (load_backend(path).get_user(user_id) for path in later_paths())
         return next((user for user in users if user is not None), None)
 
@@ -121,19 +136,22 @@ class _Guess:
     def __init__(self, request: HttpRequest | None, credentials: dict[str, Any]) -> None:
         self._request = request
         self._configuration = conf.current()
-        self._accounts = self._read(credentials)
+        self._named = self._read(credentials)
+        self._accounts = [text for _, text in self._named]
         self._has_text = _is_text(credentials.get("password"))
         self._counted: Counted | None = None
         self._is_wrong = False
+        self._users: list[Any] = []
+        self._decisions: list[Decision] = []
         self._outer = _judging.get()
 
-    def _read(self, credentials: dict[str, Any]) -> list[Any]:
-        named = [credentials[name] for name in self._configuration.credential if name in credentials]
+    def _read(self, credentials: dict[str, Any]) -> list[tuple[str, Any]]:
+        named = [(name, credentials[name]) for name in self._configuration.credential if name in credentials]
         if not named and "password" in credentials:
             known = ", ".join(self._configuration.credential)
             raise ConfigError(f"credentials with a password must name an account, credential=`{known}`")
         # Which of several names a backend goes by is its own affair, so each of them is an account.
-        return [account for account in named if account not in (None, "")] or named[:1]
+        return [(name, text) for name, text in named if text not in (None, "")] or named[:1]
 
     @property
     def is_counted(self) -> bool:
@@ -144,16 +162,15 @@ class _Guess:
 
     def reserve(self) -> Counted | None:
         """Count the guess, or note that it was refused."""
-        request, record = inner(self._request), record_of(self._request)
+        record = record_of(self._request)
         if not self._has_text:
             record.refused = InvalidKeyError("password must be text")
             return None
         try:
-            named = [request_keys(request, *self._configuration.login, account=account) for account in self._accounts]
+            keys = self._keys(self._accounts)
         except InvalidKeyError as error:
             record.refused = error
             return None
-        keys = list(dict.fromkeys(key for keys in named for key in keys))
         if self._outer is not None:
             return extend(record, self._outer, keys)
         return reserve(self._request, self._configuration.limiter, keys, is_guess=True)
@@ -163,6 +180,30 @@ class _Guess:
         if counted is None:
             raise PermissionDenied
         self._counted = counted
+        self._decisions.append(counted.decision)
+
+    def find_users(self) -> None:
+        """Look up whom the credentials name."""
+        find = self._configuration.find_users or stored.find_users
+        self._users = [user for name, text in self._named for user in find(name, text)]
+
+    def count_stored(self) -> bool:
+        """Count what the users are called in the database. Return whether the guess may go on."""
+        keys = [key for key in self._keys(stored.stored_names(self._users)) if not self._held.attempt.holds(key)]
+        for start in range(0, len(keys), _MOST_KEYS):
+            # Not among the keys of the request: the fields of its answer would tell that there is such an account.
+            decision = self._held.attempt.extend(*keys[start : start + _MOST_KEYS])
+            if not decision:
+                return False
+            self._decisions.append(decision)
+        return True
+
+    @sensitive_variables("password")
+    def look_at_nothing(self, password: Any) -> None:
+        """Spend the time of a guess at an account that does not exist, as Django's backend does: a query and a hash."""
+        if password is not None:
+            self.find_users()
+            get_user_model()().set_password(password)
 
     def succeed(self, user: Any, path: str) -> None:
         """Settle the guess as right, and note which backend knew the user."""
@@ -171,9 +212,11 @@ class _Guess:
         if self._outer is not None:
             return
         record_of(self._request).refused = None
-        # Whoever may name somebody else beside themselves must not wipe the other's strikes with their own password,
-        # nor have a guess at the other's given back.
-        if len(self._accounts) > 1 and not self._are_all_of(user):
+        if not self._names_only(user):
+            # Whoever may name somebody else beside themselves must not guess at the other's password for nothing.
+            if len(self._accounts) == 1 and self._finds_only(user):
+                lists = (configuration.forgive, configuration.forgive_address, configuration.give_back)
+                counted.attempt.success(give_back=frozenset[str]().union(*lists))
             return
         counted.attempt.success(
             forgive=configuration.forgive,
@@ -185,10 +228,18 @@ class _Guess:
         """Note that a backend does not know the user by these credentials."""
         self._is_wrong = True
 
-    def _are_all_of(self, user: Any) -> bool:
-        names = [user.get_username(), *(getattr(user, name, None) for name in self._configuration.credential)]
-        own = {_spelled(name) for name in names if isinstance(name, str)}
-        return own.issuperset(map(_spelled, self._accounts))
+    def _names_only(self, user: Any) -> bool:
+        # A key is a spelling that several names may share, such as ANN and ann. Their owners must not wipe each other's
+        # strikes: only who is called exactly as the key says may forgive it.
+        texts = {stored.key_text(name) for name in (*self._accounts, *stored.stored_names(self._users))}
+        return self._finds_only(user) and texts.issubset(stored.names_of(user))
+
+    def _finds_only(self, user: Any) -> bool:
+        return all(found.pk == getattr(user, "pk", None) for found in self._users)
+
+    def _keys(self, accounts: Iterable[Any]) -> list[Key]:
+        rules, request = self._configuration.login, inner(self._request)
+        return list(dict.fromkeys(key for name in accounts for key in request_keys(request, *rules, account=name)))
 
     @property
     def _held(self) -> Counted:
@@ -205,7 +256,8 @@ class _Guess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         _judging.reset(self._token)
         if error is not None and self._outer is None and not self._leave(error):
-            signals.tell_lockout(self._request, self._held.decision)
+            for decision in self._decisions:
+                signals.tell_lockout(self._request, decision)
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -213,7 +265,8 @@ class _Guess:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         _judging.reset(self._token)
         if error is not None and self._outer is None and not await self.wait(self._leave, error):
-            await signals.atell_lockout(self._request, self._held.decision)
+            for decision in self._decisions:
+                await signals.atell_lockout(self._request, decision)
 
     def _leave(self, error: BaseException) -> bool:
         # A backend that said no has looked at the password: what fails behind it does not make the guess free.
@@ -232,10 +285,3 @@ def _is_text(password: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _spelled(name: str) -> str | None:
-    try:
-        return str(spelled({"account": name})["account"])
-    except InvalidKeyError:
-        return None  # what a user is called by besides, such as an empty email, is no account

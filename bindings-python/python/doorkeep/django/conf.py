@@ -10,11 +10,13 @@
   text, or its dotted path.
 * ``credential``: the names of the credentials that name an account; each that is given counts. Default: ``username``,
   the ``USERNAME_FIELD`` of the user model, ``email``.
+* ``find_users``: a callable, or its path, that takes the name of a credential and its text and returns the users whom
+  your backends may find by it. Default: by the manager's natural key, or by the field of that name.
 * ``forgive``: rules forgotten by a right password. Default: those keyed by account and address together.
 * ``forgive_address``: rules keyed by an address that a right password forgets. Default: none.
 * ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
-* ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of yours that have nothing to do
-  with a guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
+* ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of yours that have nothing to
+  do with a guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
 * ``paths``: rules on addresses by path, ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a prefix;
   without a method every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
 * ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
@@ -51,7 +53,7 @@ from doorkeep import (
 __all__ = ["Configuration", "current"]
 
 _LIMITER = {"redis", "prefix", "timeout", "on_error", "capacity"}
-_LOGIN = {"login", "account", "credential", "forgive", "forgive_address", "give_back"}
+_LOGIN = {"login", "account", "credential", "find_users", "forgive", "forgive_address", "give_back"}
 _REST = {"rules", "trusted_proxies", "header", "give_back_on", "paths", "throttles", "round_up", "rate_limit", "clock"}
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
@@ -82,6 +84,7 @@ class Configuration:
     client_ip: ClientIp
     account: Callable[[str], str]
     credential: tuple[str, ...]
+    find_users: Callable[[str, str], Iterable[Any]] | None
     give_back_on: tuple[type[Exception], ...]
     paths: tuple[Path, ...]
     throttles: Mapping[str, tuple[Rule | StrikeRule, ...]]
@@ -147,6 +150,7 @@ def read(given: Any) -> Configuration:
         client_ip=_client_ip(given),
         account=_account(given.get("account", "username")),
         credential=tuple(_words(given.get("credential", _credentials()), "credential")),
+        find_users=_find_users(given.get("find_users")),
         give_back_on=classes(given.get("give_back_on", ())),
         paths=tuple(_path(rules, text, names) for text, names in _pairs(given, "paths")),
         throttles={scope: _all_named(rules, names, "throttles") for scope, names in _pairs(given, "throttles")},
@@ -229,6 +233,13 @@ def _account(given: Any) -> Callable[[str], str]:
     made = _imported(given, "account")
     if not callable(made):
         raise ConfigError(f"account must be `username`, `email` or a callable, account=`{given}`")
+    return made  # type: ignore[no-any-return]
+
+
+def _find_users(given: Any) -> Callable[[str, str], Iterable[Any]] | None:
+    made = _imported(given, "find_users")
+    if made is not None and not callable(made):
+        raise ConfigError(f"find_users must be a callable, find_users=`{given}`")
     return made  # type: ignore[no-any-return]
 
 

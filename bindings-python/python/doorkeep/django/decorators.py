@@ -10,9 +10,9 @@
         request.attempt.success(forgive=["otp-verify"])
         return redirect("home")
 
-The attempt stays counted unless the view settles it: whatever it answers, and whatever it raises. Failures that should cost
-nobody an attempt are named by their classes, in ``give_back_on``. For classes: ``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no
-clock.
+The attempt stays counted unless the view settles it: whatever it answers, and whatever it raises. Failures that should
+cost nobody an attempt are named by their classes, in ``give_back_on``. For classes:
+``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponse
 
-from doorkeep import ConfigError, InvalidKeyError, Key, Limiter
+from doorkeep import ConfigError, InvalidKeyError, Limiter
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
 from doorkeep.django.attempts import AsyncAttempt, Counted, record_of, reserve, run
@@ -53,8 +53,8 @@ def guarded(
     Parameters
     ----------
     keys
-        A function of what the view gets, which returns the keys to count; for an async view it may be async. Or names of rules
-        of the setting that are keyed by the address. Keep look-ups of the account out of it.
+        A function of what the view gets, which returns the keys to count; for an async view it may be async. Or names
+        of rules of the setting that are keyed by the address. Keep look-ups of the account out of it.
     limiter
         Defaults to the setting's. For async views, too: their attempt is awaited.
     cost
