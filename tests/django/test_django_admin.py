@@ -69,7 +69,8 @@ def test_unlocking_forgets_the_key_and_is_written_down_without_the_account(limit
     assert client.post(PAGE, fields).status_code == 302
     assert limiter.peek(key).remaining == 5
     entry = LogEntry.objects.latest("pk")
-    assert entry.change_message == f"unlocked, rule=login-account-ip, digest={key.digest}, forgotten=True"
+    assert entry.change_message == "unlocked, rule=login-account-ip, forgotten=True"
+    assert key.digest not in entry.change_message
     assert entry.user.get_username() == "staff"
 
 

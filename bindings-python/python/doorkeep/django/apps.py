@@ -1,4 +1,4 @@
-"""The application: connects what listens, and nothing else."""
+"""The application: connects what listens, and hides what must not be printed."""
 
 from django.apps import AppConfig
 
@@ -15,8 +15,9 @@ class DoorkeepConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the checks, and listen."""
-        from doorkeep.django import checks, signals
+        """Register the checks, keep the store's password out of error reports, and listen."""
+        from doorkeep.django import checks, conf, signals
 
+        conf.mask()
         checks.register_all()
         signals.connect()

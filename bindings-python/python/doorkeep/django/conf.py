@@ -17,8 +17,9 @@
 * ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
 * ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of yours that have nothing to
   do with a guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
-* ``paths``: rules on addresses by path, ``{"POST /accounts/password_reset/": ["reset_ip"]}``. The path is a prefix;
-  without a method every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
+* ``paths``: rules on addresses by path or by view: ``{"POST /forgot/": ["reset_ip"], "POST accounts:login": [...]}``.
+  A path is a prefix, also behind a language as in ``/de/forgot/``; a name is that of a URL pattern. Without a method
+  every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
 * ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
 * ``round_up``: a duration; denials by rules that are not keyed by the address alone tell waits rounded up to it.
 * ``rate_limit``: whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
@@ -37,6 +38,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils.module_loading import import_string
+from django.utils.translation import get_language_from_path
 
 from doorkeep import (
     ClientIp,
@@ -49,6 +51,7 @@ from doorkeep import (
     http,
     presets,
 )
+from doorkeep.django.masking import masked
 
 __all__ = ["Configuration", "current"]
 
@@ -60,15 +63,26 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 @dataclass(frozen=True)
 class Path:
-    """Rules on the addresses that ask for a prefix of paths."""
+    """Rules on the addresses that ask for a prefix of paths, or for a view by its name."""
 
     method: str | None
-    prefix: str
+    place: str
     rules: tuple[Rule | StrikeRule, ...]
 
+    @property
+    def is_name(self) -> bool:
+        return not self.place.startswith("/")
+
     def covers(self, method: str | None, path: str) -> bool:
-        is_meant = self.method in (None, method) or (self.method, method) == ("GET", "HEAD")
-        return is_meant and path.startswith(self.prefix)
+        """Return whether a request for a path is meant. The path of a view is not known before it is resolved."""
+        return not self.is_name and self._is_meant(method) and any(way.startswith(self.place) for way in _ways(path))
+
+    def names(self, method: str | None, view: str) -> bool:
+        """Return whether a request for a view is meant."""
+        return view == self.place and self._is_meant(method)
+
+    def _is_meant(self, method: str | None) -> bool:
+        return self.method in (None, method) or (self.method, method) == ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -92,18 +106,18 @@ class Configuration:
     rate_limit: bool
 
     def rule(self, name: str) -> Rule | StrikeRule:
-        """Give a rule by its name, or by the name of its preset."""
+        """Return a rule by its name, or by the name of its preset."""
         return _named(self.rules, name, "a rule")
 
     def throttle(self, scope: str) -> tuple[Rule | StrikeRule, ...]:
-        """Give the rules of a scope of `doorkeep.drf`."""
+        """Return the rules of a scope of `doorkeep.drf`."""
         if scope not in self.throttles:
             raise ConfigError(f"a scope must be among the throttles of DOORKEEP, scope=`{scope}`")
         return self.throttles[scope]
 
 
 def current() -> Configuration:
-    """Give the configuration of this process. Made at first use; one for all threads.
+    """Return the configuration of this process. Made at first use; one for all threads.
 
     Raises
     ------
@@ -116,6 +130,7 @@ def current() -> Configuration:
         with _making:
             configuration = _current
             if configuration is None:
+                mask()
                 configuration = _current = read(getattr(settings, "DOORKEEP", {}))
     return configuration
 
@@ -134,6 +149,9 @@ def read(given: Any) -> Configuration:
     limiter = Limiter.from_config(limiter_options, clock=given.get("clock"))
     rules = dict(limiter.rules) if isinstance(listed, Mapping) else _listed(listed)
     login = tuple(_named(rules, name, "login") for name in _words(given.get("login", list(rules)), "login"))
+    if not login:
+        # A log-in that nothing counts would be let through, or refused, and nobody would know why.
+        raise ConfigError("login must name at least one rule")
     _check_login(login)
     forgive_address = _names(given.get("forgive_address", ()), login, "forgive_address")
     defaults = {rule.name for rule in login if {"account", "address"} <= set(rule.by)} - forgive_address
@@ -153,10 +171,19 @@ def read(given: Any) -> Configuration:
         find_users=_find_users(given.get("find_users")),
         give_back_on=classes(given.get("give_back_on", ())),
         paths=tuple(_path(rules, text, names) for text, names in _pairs(given, "paths")),
-        throttles={scope: _all_named(rules, names, "throttles") for scope, names in _pairs(given, "throttles")},
+        throttles={
+            scope: _all_named(rules, names, "throttles", f"scope=`{scope}`")
+            for scope, names in _pairs(given, "throttles")
+        },
         round_up=given.get("round_up"),
         rate_limit=_flag(given, "rate_limit"),
     )
+
+
+def mask() -> None:
+    """Keep passwords in the setting out of error reports, which print all settings."""
+    if isinstance(given := getattr(settings, "DOORKEEP", None), Mapping):
+        settings.DOORKEEP = masked(given)
 
 
 def classes(given: Any) -> tuple[type[Exception], ...]:
@@ -201,8 +228,12 @@ def _named(rules: Mapping[str, Rule | StrikeRule], name: str, where: str) -> Rul
     return rule
 
 
-def _all_named(rules: Mapping[str, Rule | StrikeRule], names: Any, where: str) -> tuple[Rule | StrikeRule, ...]:
-    return tuple(_named(rules, name, where) for name in _words(names, where))
+def _all_named(
+    rules: Mapping[str, Rule | StrikeRule], names: Any, where: str, entry: str
+) -> tuple[Rule | StrikeRule, ...]:
+    if not (words := _words(names, where)):
+        raise ConfigError(f"{where} must name at least one rule, {entry}")
+    return tuple(_named(rules, name, where) for name in words)
 
 
 def _names(names: Any, login: Iterable[Rule | StrikeRule], where: str) -> frozenset[str]:
@@ -248,14 +279,23 @@ def _credentials() -> list[str]:
 
 
 def _path(rules: Mapping[str, Rule | StrikeRule], text: str, names: Any) -> Path:
-    method, _, prefix = text.rpartition(" ")
-    if not prefix.startswith("/") or (method and method not in _METHODS):
-        raise ConfigError(f"paths must be `/prefix` or `METHOD /prefix`, path=`{text}`")
-    covered = _all_named(rules, names, "paths")
+    method, _, place = text.rpartition(" ")
+    is_place = place.startswith("/") or (place and "/" not in place)
+    if not is_place or (method and method not in _METHODS):
+        raise ConfigError(f"paths must be `/prefix` or the name of a view, `METHOD` before it, path=`{text}`")
+    covered = _all_named(rules, names, "paths", f"path=`{text}`")
     for rule in covered:
         if tuple(rule.by) != ("address",):
             raise ConfigError(f"rules of paths must be keyed by the address alone, rule=`{rule.name}`")
-    return Path(method or None, prefix, covered)
+    return Path(method or None, place, covered)
+
+
+def _ways(path: str) -> tuple[str, ...]:
+    # With a language in front, as i18n_patterns has it, the same view is reached.
+    if not settings.USE_I18N or get_language_from_path(path) is None:
+        return (path,)
+    _, _, rest = path.lstrip("/").partition("/")
+    return (path, f"/{rest}")
 
 
 def _pairs(given: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:

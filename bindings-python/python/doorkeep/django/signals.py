@@ -67,6 +67,7 @@ def _note(record: logging.LogRecord) -> bool:
 
 def _read_settings_again(*, setting: str, **_: Any) -> None:
     if setting in ("DOORKEEP", "AUTH_USER_MODEL"):
+        conf.mask()
         conf.forget()
 
 

@@ -58,7 +58,8 @@ class Command(BaseCommand):
         if configuration.limiter.store is None:
             self.stdout.write(f"store: none; {_IN_MEMORY}")
             return
-        place = urlsplit(settings.DOORKEEP["redis"])
+        host = settings.DOORKEEP["redis"].rpartition("@")[2].rpartition("://")[2]
+        place = urlsplit(f"//{host}")
         answers = _store_answers(configuration.limiter, configuration)
         told = self.style.SUCCESS("answers") if answers else self.style.ERROR("does not answer")
         self.stdout.write(f"store: {place.hostname}:{place.port or 6379} {told}")
@@ -77,7 +78,7 @@ class Command(BaseCommand):
             raise CommandError(f"{_IN_MEMORY}: use the admin, once for each worker, or a store")
         if not configuration.limiter.reset(key):
             raise CommandError("the store was not reached, nothing was forgotten there")
-        self.stdout.write(self.style.SUCCESS(f"forgotten, rule=`{rule.name}`, digest=`{key.digest}`"))
+        self.stdout.write(self.style.SUCCESS(f"forgotten, rule=`{rule.name}`"))
 
     def _check(self) -> None:
         messages = [*checks.check_settings(), *checks.check_deployment()]
