@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -99,12 +100,11 @@ def wsgi() -> Iterator[str]:
     thread.join(30)
 
 
-@pytest.fixture
-def asgi() -> Iterator[str]:
-    """Serve the project over ASGI, by uvicorn, and give its address."""
+@contextmanager
+def uvicorn_of(app: Any, **options: Any) -> Iterator[uvicorn.Server]:
+    """Serve an application by uvicorn."""
     # Left to itself, uvicorn believes every header of this machine.
-    options: dict[str, Any] = {"log_level": "critical", "lifespan": "off", "proxy_headers": False}
-    config = uvicorn.Config(get_asgi_application(), host="127.0.0.1", port=0, **options)
+    config = uvicorn.Config(app, log_level="critical", lifespan="off", proxy_headers=False, **options)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -112,10 +112,21 @@ def asgi() -> Iterator[str]:
     while not server.started:
         assert time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
-    host, port = server.servers[0].sockets[0].getsockname()
-    yield f"http://{host}:{port}"
+    yield server
     server.should_exit = True
     thread.join(30)
+
+
+def address_of(server: uvicorn.Server) -> str:
+    host, port = server.servers[0].sockets[0].getsockname()
+    return f"http://{host}:{port}"
+
+
+@pytest.fixture
+def asgi() -> Iterator[str]:
+    """Serve the project over ASGI, by uvicorn, and give its address."""
+    with uvicorn_of(get_asgi_application(), host="127.0.0.1", port=0) as server:
+        yield address_of(server)
 
 
 @pytest.fixture(params=["wsgi", "asgi"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +19,7 @@ from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views import View
 from rest_framework.authentication import BasicAuthentication
+from rest_framework.decorators import api_view, authentication_classes, permission_classes, throttle_classes
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -80,6 +82,14 @@ def login_caught(request: HttpRequest) -> HttpResponse:
     except ZeroDivisionError:
         return HttpResponse(status=401)
     return HttpResponse(status=401)
+
+
+@transaction.non_atomic_requests
+async def busy(request: HttpRequest) -> HttpResponse:
+    """Keeps the event loop from everything else, as a view that waits for a hash."""
+    ran.append("busy")
+    time.sleep(0.5)
+    return HttpResponse()
 
 
 def login_twice(request: HttpRequest) -> HttpResponse:
@@ -192,6 +202,46 @@ class Throttled(APIView):
         return Response({"ok": True})
 
 
+class Scopeless(Throttled):
+    throttle_scope = None  # type: ignore[assignment]
+
+
+class OtpThrottle(DoorkeepThrottle):
+    """The throttle of a function, which has no attributes of its own."""
+
+    scope = "otp"
+
+    def values(self, request: Any, view: Any) -> dict[str, Any]:
+        return {"account": request.data.get("account")}
+
+
+@api_view(["POST"])
+@authentication_classes([])
+@permission_classes([])
+@throttle_classes([DoorkeepThrottle])
+def function(request: Any) -> Response:
+    ran.append(request.path)
+    return Response({"ok": True})
+
+
+@api_view(["POST"])
+@authentication_classes([])
+@permission_classes([])
+@throttle_classes([OtpThrottle])
+def function_of_scope(request: Any) -> Response:
+    ran.append(request.path)
+    return Response({"ok": True})
+
+
+class Listed(Scopeless):
+    """Names its throttles by a method."""
+
+    throttle_classes = APIView.throttle_classes
+
+    def get_throttles(self) -> list[Any]:
+        return [DoorkeepThrottle()]
+
+
 def open_to_all(view: Any) -> Any:
     # An attacker has a token of the form; here it would only stand in the way.
     view.csrf_exempt = True
@@ -210,6 +260,11 @@ urlpatterns = [
     path("api/at-once", open_to_all(login_at_once)),
     path("api/basic", Basic.as_view()),
     path("api/throttled", Throttled.as_view()),
+    path("api/function", function),
+    path("api/function-of-scope", function_of_scope),
+    path("api/scopeless", Scopeless.as_view()),
+    path("api/listed", Listed.as_view()),
+    path("busy", busy),
     path("who", who),
     path("open/", open_to_all(outcome)),
     path("verify", open_to_all(verify)),

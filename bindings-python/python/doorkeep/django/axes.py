@@ -46,7 +46,7 @@ from django.views.decorators.debug import sensitive_variables
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
 from doorkeep.django import conf, signals, stored
 from doorkeep.django.backends import later_backends, later_paths
-from doorkeep.django.requests import inner
+from doorkeep.django.requests import client_address, inner, tell_uncounted
 
 __all__ = ["DoorkeepAxesBackend", "DoorkeepHandler"]
 
@@ -120,10 +120,13 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         if not settings.AXES_LOCK_OUT_AT_FAILURE:
             return False
         try:
+            client_address(inner(request))  # refuses a client that has gone, and its address with it
             keys = _keys(request, credentials)
         except InvalidKeyError:
             return True
         if not keys:
+            if credentials is not None:
+                tell_uncounted("a log-in")
             return False
         limiter = conf.current().limiter
         if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
@@ -150,6 +153,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         if request is None or not self._applies(request, credentials):
             return
         try:
+            client_address(inner(request))
             keys = _keys(request, credentials)
         except InvalidKeyError:
             return

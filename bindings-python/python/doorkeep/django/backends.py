@@ -32,7 +32,7 @@ from django.views.decorators.debug import sensitive_variables
 from doorkeep import ConfigError, Decision, InvalidKeyError, Key
 from doorkeep.django import conf, signals, stored
 from doorkeep.django.attempts import Counted, extend, record_of, reserve, run
-from doorkeep.django.requests import client_address, inner, request_keys
+from doorkeep.django.requests import client_address, inner, request_keys, tell_uncounted
 
 __all__ = ["DoorkeepBackend", "later_backends", "later_paths"]
 
@@ -58,7 +58,7 @@ class DoorkeepBackend(BaseBackend):
             The guess was denied, or was wrong.
         """
         guess = _Guess(request, credentials)
-        if not guess.is_counted:
+        if not guess.is_counted():
             return None
         guess.admit(guess.reserve())
         with guess:
@@ -77,7 +77,7 @@ class DoorkeepBackend(BaseBackend):
     async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
         """As `authenticate`, asking the later backends by their own ``aauthenticate``."""
         guess = _Guess(request, credentials)
-        if not guess.is_counted:
+        if not guess.is_counted():
             return None
         guess.admit(await guess.wait(guess.reserve))
         async with guess:
@@ -153,12 +153,19 @@ class _Guess:
         # Which of several names a backend goes by is its own affair, so each of them is an account.
         return [(name, text) for name, text in named if text not in (None, "")] or named[:1]
 
-    @property
     def is_counted(self) -> bool:
-        """Whether there is anything to count the guess by."""
-        # Without an address, as in a management command, rules on the address do not apply.
-        applies = any("address" not in rule.by for rule in self._configuration.login)
-        return bool(self._accounts) and (applies or client_address(inner(self._request)) is not None)
+        """Return whether there is anything to count the guess by. Stop here when the client has gone."""
+        if not self._accounts:
+            return False
+        try:
+            address = client_address(inner(self._request))
+        except InvalidKeyError as error:
+            record_of(self._request).refused = error
+            raise PermissionDenied from error
+        if address is not None or any("address" not in rule.by for rule in self._configuration.login):
+            return True
+        tell_uncounted("a log-in")
+        return False
 
     def reserve(self) -> Counted | None:
         """Count the guess, or note that it was refused."""

@@ -13,11 +13,11 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 
-from doorkeep import AttemptDenied, InvalidKeyError, RateLimitExceeded
+from doorkeep import AttemptDenied, InvalidKeyError, RateLimitExceeded, Rule, StrikeRule
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
 from doorkeep.django.attempts import Counted, record_of, reserve, run
-from doorkeep.django.requests import client_address, request_keys
+from doorkeep.django.requests import client_address, request_keys, tell_uncounted
 from doorkeep.django.signals import atell_lockout, tell_lockout
 
 __all__ = ["DoorkeepMiddleware"]
@@ -32,25 +32,39 @@ class DoorkeepMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         self.get_response = get_response
         self._is_async = iscoroutinefunction(get_response)
+        # Django calls a plain function on an event loop in a thread, for every request.
+        self.process_view = self._count_view_async if self._is_async else self._count_view
         if self._is_async:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        """Answer a request, or give the awaitable of its answer."""
+        """Answer a request, or return the awaitable of its answer."""
         if self._is_async:
             return self._answer(request)
-        if (counted := self._count(request)) is not None:
+        if (counted := self._count(request, _covering(request))) is not None:
             tell_lockout(request, counted.decision)
         return self._leave(request, None if record_of(request).refused else self.get_response(request))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         limiter = conf.current().limiter
-        if (counted := await run(limiter, self._count, request)) is not None:
+        if (counted := await run(limiter, self._count, request, _covering(request))) is not None:
             await atell_lockout(request, counted.decision)
         response = None if record_of(request).refused else await self.get_response(request)
         if record_of(request).error is None:
             return self._leave(request, response)
         return await run(limiter, self._leave, request, response)
+
+    def _count_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        rules = _naming(request)
+        if rules and (counted := self._count(request, rules)) is not None:
+            tell_lockout(request, counted.decision)
+        return self._refusal(request)
+
+    async def _count_view_async(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        rules = _naming(request)
+        if rules and (counted := await run(conf.current().limiter, self._count, request, rules)) is not None:
+            await atell_lockout(request, counted.decision)
+        return self._refusal(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Note that the view raised, and answer what a view may raise of ours."""
@@ -61,13 +75,22 @@ class DoorkeepMiddleware:
         record_of(request).error = error
         return None
 
-    def _count(self, request: HttpRequest) -> Counted | None:
-        configuration = conf.current()
-        covering = [path.rules for path in configuration.paths if path.covers(request.method, request.path_info)]
-        rules = dict.fromkeys(rule for rules in covering for rule in rules)
-        if not rules or client_address(request) is None:
+    def _count(self, request: HttpRequest, rules: list[Rule | StrikeRule]) -> Counted | None:
+        if not rules:
             return None
-        return reserve(request, configuration.limiter, request_keys(request, *rules))
+        try:
+            if client_address(request) is None:
+                tell_uncounted("a request that is counted by its path")
+                return None
+            keys = request_keys(request, *rules)
+        except InvalidKeyError as error:
+            record_of(request).refused = error
+            return None
+        return reserve(request, conf.current().limiter, keys)
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        record = record_of(request)
+        return None if record.refused is None else refusal(request, record.refused)
 
     def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
         record = record_of(request)
@@ -79,3 +102,14 @@ class DoorkeepMiddleware:
         for counted in record.counted.values():
             with_fields(response, counted.decision, counted.keys)
         return response
+
+
+def _covering(request: HttpRequest) -> list[Rule | StrikeRule]:
+    paths = [path for path in conf.current().paths if path.covers(request.method, request.path_info)]
+    return list(dict.fromkeys(rule for path in paths for rule in path.rules))
+
+
+def _naming(request: HttpRequest) -> list[Rule | StrikeRule]:
+    match = request.resolver_match
+    named = [path for path in conf.current().paths if match is not None and path.names(request.method, match.view_name)]
+    return list(dict.fromkeys(rule for path in named for rule in path.rules))

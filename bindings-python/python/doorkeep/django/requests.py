@@ -1,42 +1,56 @@
 """What a request says: the client's address, and the keys of rules.
 
-Invariant: a look-up of the account has no place here; keys are made of what the client sent.
+A server may know no address by nature, as on a Unix socket, or may have lost it with the connection: whoever resets a
+connection has no address any more under ASGI. Invariant: a request whose address is lost gets no key at all. A look-up
+of the account has no place here; keys are made of what the client sent.
 """
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
 
-from doorkeep import Key, Rule, StrikeRule, canonical_email, keys_for
+from doorkeep import InvalidKeyError, Key, Rule, StrikeRule, canonical_email, keys_for
 from doorkeep.django import conf
 
-__all__ = ["client_address", "request_keys"]
+__all__ = ["client_address", "request_keys", "tell_uncounted"]
+
+_logger = logging.getLogger("doorkeep")
 
 
 def client_address(request: HttpRequest | None) -> str | None:
-    """Give the address of the client, believing the proxies of the setting and nobody else.
+    """Return the address of the client, believing the proxies of the setting and nobody else.
 
     Parameters
     ----------
     request
-        None gives None.
+        None, as in a management command, has no address.
 
     Returns
     -------
     str or None
-        None when the server knows no address, such as on a Unix socket.
+        None when the server knows no address by nature, such as on a Unix socket whose proxy the setting does not name.
+
+    Raises
+    ------
+    InvalidKeyError
+        The client has reset the connection, and its address is lost with it: answered with 400.
     """
     if request is None:
         return None
     peer = request.META.get("REMOTE_ADDR") or None
+    if peer is None and _is_over_tcp(request):
+        _logger.debug("a client has reset its connection: the request is refused", extra={"doorkeep_event": "lost"})
+        raise InvalidKeyError("the client has gone, and its address with it")
     return conf.current().client_ip.resolve(peer, request.headers)
 
 
 def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, **values: Any) -> list[Key]:
-    """Make the keys of `rules` for a request.
+    """Return the keys of `rules` for a request.
 
     Parameters
     ----------
@@ -56,13 +70,19 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     Raises
     ------
     InvalidKeyError
-        A value is missing, empty or not text: answered with 400.
+        A value is missing, empty or not text, or the address of the client is lost: answered with 400.
     ConfigError
         There is no such rule, or it does not say what it is keyed by.
     """
     configuration = conf.current()
     asked = [configuration.rule(rule) if isinstance(rule, str) else rule for rule in rules]
     return list(keys_for(asked, address=client_address(request), **spelled(values)))
+
+
+def tell_uncounted(what: str) -> None:
+    """Log that nothing at all is counted for a request, each time."""
+    text = f"{what} is not counted: it has no address, and every rule for it is keyed by one"
+    _logger.warning(text, extra={"doorkeep_event": "uncounted"})
 
 
 def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +95,16 @@ def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inner(request: Any) -> Any:
-    """Give the request of Django that another framework wrapped in its own."""
+    """Return the request of Django that another framework wrapped in its own."""
     wrapped = getattr(request, "_request", request)
     return wrapped if isinstance(wrapped, HttpRequest) else request
+
+
+def _is_over_tcp(request: Any) -> bool:
+    # Over ASGI a Unix socket has no port. Of the servers over WSGI that accept on one, gunicorn says which socket it
+    # is; all of them read the address when they accept, so that none was seen to lose it.
+    if (scope := getattr(request, "scope", None)) is not None:
+        server = scope.get("server")
+        return server is not None and server[1] is not None
+    listening = request.META.get("gunicorn.socket")
+    return getattr(listening, "family", None) in (socket.AF_INET, socket.AF_INET6)
