@@ -79,7 +79,7 @@ def log_in_to_the_admin(url: str, username: str, password: str, **headers: str) 
 def test_the_admin_answers_a_denied_log_in_with_429(served: str, limiter: Limiter) -> None:
     for _ in range(5):
         assert log_in_to_the_admin(served, "root", "guess").status_code == 200
-    denied = log_in_to_the_admin(served, "root", PASSWORD)
+    denied = log_in_to_the_admin(served, "root", PASSWORD, Accept="text/html,application/xml;q=0.9,*/*;q=0.8")
     assert (denied.status_code, denied.headers["Retry-After"]) == (429, "900")
     assert "Try again in 900 seconds." in denied.text
     assert len(SEEN) == 5

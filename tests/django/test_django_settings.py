@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import RequestFactory, override_settings
@@ -35,7 +39,10 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"forgive": ["other"]}, "forgive must be among the rules of DOORKEEP, rule=`other`"),
         ({"account": "no.such.thing"}, "account cannot be imported, path=`no.such.thing`"),
         ({"give_back_on": ["builtins.int"]}, "give_back_on must list exception classes"),
-        ({"paths": {"open/": ["login_ip"]}}, "paths must be `/prefix` or `METHOD /prefix`, path=`open/`"),
+        (
+            {"paths": {"open/": ["login_ip"]}},
+            "paths must be `/prefix` or the name of a view, `METHOD` before it, path=`open/`",
+        ),
         ({"paths": {"/open/": ["login_account"]}}, "rules of paths must be keyed by the address alone"),
         ({"throttles": {"otp": ["otp_ip"]}}, "throttles must be among the rules of DOORKEEP, rule=`otp_ip`"),
         ({"round_up": "1.5s"}, "round"),
@@ -51,6 +58,13 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"rate_limit": "false"}, "rate_limit must be True or False, rate_limit=`false`"),
         ({"trusted_proxies": 5}, "trusted_proxies"),
         ({"clock": 5}, "clock"),
+        ({"rules": []}, "login must name at least one rule"),
+        ({"rules": {}}, "login must name at least one rule"),
+        ({"login": []}, "login must name at least one rule"),
+        ({"login": ""}, "login must be among the rules of DOORKEEP, rule=``"),
+        ({"paths": {"/open/": []}}, "paths must name at least one rule, path=`/open/`"),
+        ({"paths": {"PUSH login": ["login_ip"]}}, "paths must be"),
+        ({"paths": {"": ["login_ip"]}}, "paths must be"),
     ],
 )
 def test_a_setting_that_is_wrong_is_named_by_the_check(setting: Any, message: str) -> None:
@@ -80,6 +94,12 @@ def test_a_preset_and_a_rule_may_stand_in_one_list() -> None:
     assert list(conf.read({"rules": ["login_ip", mine]}).rules) == ["login-ip", "login-mine"]
 
 
+@pytest.mark.parametrize("setting", [{"rules": []}, {"login": []}])
+def test_a_log_in_without_rules_is_refused_in_use_as_well(setting: Any) -> None:
+    with override_settings(DOORKEEP=setting), pytest.raises(ConfigError, match="login must name at least one rule"):
+        authenticate(RequestFactory().post("/"), username="ann", password="correct horse")
+
+
 def told(**settings: Any) -> list[str]:
     with override_settings(DOORKEEP={}, **settings):
         return [str(message.id) for message in checks.check_settings()]
@@ -95,6 +115,85 @@ def test_the_checks_name_what_stands_in_the_wrong_place() -> None:
     assert told(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
     assert told(MIDDLEWARE=[session]) == ["doorkeep.W002"]
     assert told(MIDDLEWARE=[session, ours]) == ["doorkeep.W003"]
+
+
+@pytest.mark.parametrize(
+    ("collation", "is_told"),
+    [
+        (None, False),
+        ("und-u-ks-level1", True),
+        ("und-u-ks-level2", True),
+        ("utf8mb4_0900_ai_ci", True),
+        ("utf8mb4_general_ci", True),
+        ("utf8mb4_bin", False),
+        ("utf8mb4_0900_as_cs", False),
+        ("NOCASE", False),
+        ("C", False),
+    ],
+)
+def test_a_collation_that_folds_names_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, collation: str | None, is_told: bool
+) -> None:
+    monkeypatch.setattr(User._meta.get_field("username"), "db_collation", collation)
+    assert told() == (["doorkeep.W007"] if is_told else [])
+    assert told(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
+    # Who has given a function has thought about it.
+    with override_settings(DOORKEEP={"account": str.lower}):
+        assert checks.check_settings() == []
+
+
+def test_the_default_of_mysql_and_citext_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    mysql = {"default": {**settings.DATABASES["default"], "ENGINE": "django.db.backends.mysql"}}
+    monkeypatch.setattr(settings, "DATABASES", mysql)
+    assert told() == ["doorkeep.W007"]
+    monkeypatch.undo()
+    field = User._meta.get_field("username")
+    monkeypatch.setattr(field, "__class__", type("CICharField", (type(field),), {}))
+    assert told() == ["doorkeep.W007"]
+
+
+def test_names_that_share_a_key_are_looked_for_in_the_database_alone() -> None:
+    User.objects.create_user("ANN")
+    try:
+        with override_settings(DOORKEEP={}):
+            assert checks.check_settings() == []
+            assert checks.check_database() == []
+            (found,) = checks.check_database(databases=["default"])
+            assert "ann" not in str(found).lower().replace("such as ann and ann", "")
+        with override_settings(DOORKEEP={"account": "test_django_settings.kept_apart"}):
+            assert checks.check_database(databases=["default"]) == []
+    finally:
+        User.objects.filter(username="ANN").delete()
+    assert found.id == "doorkeep.W008"
+    with override_settings(DOORKEEP={}):
+        assert checks.check_database(databases=["default"]) == []
+
+
+def test_a_database_without_tables_is_no_failure_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(User._meta, "db_table", "not_migrated_yet")
+    with override_settings(DOORKEEP={}):
+        assert checks.check_database(databases=["default"]) == []
+
+
+def kept_apart(name: str) -> str:
+    return name
+
+
+def test_axes_own_backend_before_our_handler_is_warned_of() -> None:
+    axes = {"AXES_ENABLED": True, "DOORKEEP": {}}
+    ours = "doorkeep.django.axes.DoorkeepAxesBackend"
+    for first, expected in [("axes.backends.AxesStandaloneBackend", ["doorkeep.W009"]), (ours, [])]:
+        with override_settings(AUTHENTICATION_BACKENDS=[first, "backends.Watched"], **axes):
+            assert [message.id for message in checks.check_settings()] == expected
+    with override_settings(AXES_HANDLER="axes.handlers.database.AxesDatabaseHandler", **axes):
+        assert checks.check_settings() == []
+
+
+def test_the_guide_lists_every_check() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/django.md").read_text()
+    known = re.findall(r"^\* ([EW]\d{3}):", checks.__doc__ or "", re.MULTILINE)
+    assert len(known) == 11
+    assert [name for name in known if f"`doorkeep.{name}`" not in guide] == []
 
 
 def test_the_advice_on_rules_is_a_warning() -> None:

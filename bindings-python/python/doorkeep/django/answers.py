@@ -1,8 +1,8 @@
 """What a stranger gets to see of a denial.
 
-JSON for a client that asks for it or sends it, else the template ``doorkeep/STATUS.html``, which a project may
-override. It is rendered without the request. Invariant: the bytes depend on the decision alone, so that an account that
-exists answers as one that does not.
+The template ``doorkeep/STATUS.html``, which a project may override, for a client that asks for HTML by name and
+prefers it, as browsers do; JSON for all others. It is rendered without the request, and no cache keeps it. Invariant:
+the bytes depend on the decision alone, so that an account that exists answers as one that does not.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from doorkeep.django import conf
 
 __all__ = ["refusal", "with_fields"]
 
+_HTML = ("html", "xhtml+xml")
 _TEXTS = {400: "Bad request", 429: "Too many attempts", 503: "Temporarily unavailable"}
 
 
@@ -52,7 +53,8 @@ def _headers(decision: Decision, keys: list[Key], options: dict[str, Any]) -> di
 
 def _answer(request: HttpRequest, status: int, headers: dict[str, str]) -> HttpResponse:
     text = _TEXTS[status]
-    if _wants_json(request):
+    headers = {**headers, "Cache-Control": "no-store"}
+    if not _prefers_html(request):
         return JsonResponse({"detail": text}, status=status, headers=headers)
     context = {"status": status, "text": text, "retry_after": headers.get("Retry-After")}
     try:
@@ -62,10 +64,20 @@ def _answer(request: HttpRequest, status: int, headers: dict[str, str]) -> HttpR
     return HttpResponse(body, status=status, headers=headers)
 
 
-def _wants_json(request: HttpRequest) -> bool:
-    for accepted in request.accepted_types:
-        if accepted.sub_type == "html":
-            return False
-        if accepted.sub_type == "json" or accepted.sub_type.endswith("+json"):
-            return True
-    return request.content_type == "application/json"
+def _prefers_html(request: HttpRequest) -> bool:
+    # `*/*` is what programs send that take anything; a browser names what it shows.
+    asked = [(_quality(kind), kind.sub_type in _HTML) for kind in request.accepted_types if _is_known(kind.sub_type)]
+    # Of two that are preferred alike, the first.
+    quality, is_html = max(asked, key=lambda one: one[0], default=(0.0, False))
+    return quality > 0 and is_html
+
+
+def _is_known(sub_type: str) -> bool:
+    return sub_type in _HTML or sub_type == "json" or sub_type.endswith("+json")
+
+
+def _quality(kind: Any) -> float:
+    try:
+        return float(kind.params.get("q", 1))
+    except ValueError:
+        return 1.0
