@@ -6,13 +6,16 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
+from rest_framework.views import APIView
 
 from backends import SEEN
-from doorkeep import Limiter, presets
+from doorkeep import ConfigError, Limiter, presets
 from doorkeep.django import conf
+from doorkeep.drf import DoorkeepThrottle
 from project import PASSWORD, RULES
 from support.servers import Server
-from urls import ran
+from urls import Throttled, ran
 from web import CLIENT, attack, post_json
 
 OTP: dict[str, Any] = {
@@ -59,6 +62,7 @@ def test_a_closed_limiter_without_its_store_is_answered_with_503(served: str, co
     server.kill()
     answer = post_json(served + "/api/throttled", account="ann")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.headers["Cache-Control"] == "no-store"
     assert ran == []
 
 
@@ -73,6 +77,48 @@ def test_basic_authentication_costs_only_what_is_wrong(served: str, limiter: Lim
     assert [basic(served, "guess") for _ in range(6)] == [401] * 5 + [429]
     assert len(SEEN) == 65
     assert limiter.peek(conf.current().rule("login-account").key("ann")).remaining == 45
+
+
+@pytest.mark.parametrize("path", ["/api/function", "/api/scopeless", "/api/listed"])
+def test_a_throttle_that_a_view_names_and_that_has_no_scope_fails(served: str, configure: Any, path: str) -> None:
+    configure(**OTP)
+    assert [post_json(served + path, account="ann").status_code for _ in range(30)] == [500] * 30
+    assert ran == []
+
+
+def test_a_throttle_of_a_function_has_a_scope_of_its_own(served: str, configure: Any) -> None:
+    configure(**OTP)
+    statuses = attack(served + "/api/function-of-scope", [{"account": "ann"}] * 40)
+    assert (statuses.count(200), statuses.count(429)) == (5, 35)
+    assert post_json(served + "/api/function-of-scope", account=None).status_code == 400
+
+
+def test_the_throttle_that_every_view_has_passes_over_those_without_a_scope(
+    configure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(**OTP)
+    monkeypatch.setattr(APIView, "throttle_classes", [DoorkeepThrottle])
+
+    class Plain(Throttled):
+        throttle_classes = property(lambda self: APIView.throttle_classes)
+        throttle_scope = None  # type: ignore[assignment]
+
+    request = RequestFactory().post("/", {"account": "ann"}, content_type="application/json")
+    assert [Plain.as_view()(request).status_code for _ in range(30)] == [200] * 30
+
+
+def test_a_scope_without_rules_is_an_error_of_the_setting() -> None:
+    with pytest.raises(ConfigError, match="throttles must name at least one rule, scope=`otp`"):
+        conf.read({**OTP, "throttles": {"otp": []}})
+
+
+@pytest.mark.parametrize("path", ["/api/throttled", "/api/function-of-scope"])
+def test_what_a_throttle_refuses_is_kept_by_no_cache(served: str, configure: Any, path: str) -> None:
+    configure(**OTP)
+    answers = [post_json(served + path, account=account) for account in (None, *["ann"] * 6)]
+    assert [answer.status_code for answer in answers] == [400] + [200] * 5 + [429]
+    kept = [answer.headers.get("Cache-Control") for answer in answers]
+    assert kept == ["no-store"] + [None] * 5 + ["no-store"]
 
 
 def test_rules_of_the_throttle_are_none_of_the_log_in() -> None:

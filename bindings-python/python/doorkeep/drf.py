@@ -11,6 +11,18 @@
         def get_throttle_values(self, request):
             return {"account": request.user.get_username()}
 
+A function has no attributes, so its throttle has them::
+
+    class OtpThrottle(DoorkeepThrottle):
+        scope = "otp"
+
+        def values(self, request, view):
+            return {"account": request.user.get_username()}
+
+    @api_view(["POST"])
+    @throttle_classes([OtpThrottle])
+    def verify(request): ...
+
 Other throttles of the framework are asked one after the other, so that what one denies the ones before have counted
 already. Does no arithmetic and reads no clock.
 """
@@ -25,7 +37,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from doorkeep import InvalidKeyError, http
+from doorkeep import ConfigError, InvalidKeyError, http
 from doorkeep.django import conf
 from doorkeep.django.attempts import record_of, reserve
 from doorkeep.django.requests import inner, request_keys
@@ -50,16 +62,19 @@ class Unavailable(APIException):
 class DoorkeepThrottle(BaseThrottle):
     """Counts each request of a view under the rules of its ``throttle_scope``; one attempt, all or nothing.
 
-    A view without a scope is not limited. Rules keyed by more than the address take their values from the view's
-    ``get_throttle_values(request)``; by default ``account`` is the user that is logged in. Keys that are none are
-    answered with 400.
+    A subclass may have a ``scope`` of its own, which comes before the view's. As one of ``DEFAULT_THROTTLE_CLASSES``
+    it passes over views without a scope; a view that names it and has none is a `ConfigError`. Rules keyed by more
+    than the address take their values from the view's ``get_throttle_values(request)``; by default ``account`` is the
+    user that is logged in. Keys that are none are answered with 400.
     """
+
+    scope: str | None = None
 
     def __init__(self) -> None:
         self._wait: int | None = None
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        """Count the request, or say no.
+        """Count the request, and return whether it is allowed.
 
         Raises
         ------
@@ -68,9 +83,9 @@ class DoorkeepThrottle(BaseThrottle):
         Unavailable
             The limiter is closed and its store does not answer.
         ConfigError
-            The setting has no such scope.
+            The setting has no such scope, or the view names this throttle and has no scope.
         """
-        scope = getattr(view, "throttle_scope", None)
+        scope = self._scope(view)
         if scope is None:
             return True
         configuration = conf.current()
@@ -78,11 +93,13 @@ class DoorkeepThrottle(BaseThrottle):
         try:
             keys = request_keys(inner(request), *rules, **self.values(request, view))
         except InvalidKeyError as error:
+            _keep_from_caches(view)
             raise ParseError from error
         counted = reserve(inner(request), configuration.limiter, keys)
         if counted is not None:
             tell_lockout(inner(request), counted.decision)
             return True
+        _keep_from_caches(view)
         decision, keys = record_of(inner(request)).take_denial()
         seconds = http.headers(decision, keys, round_up=configuration.round_up).get("Retry-After")
         self._wait = None if seconds is None else int(seconds)
@@ -91,7 +108,7 @@ class DoorkeepThrottle(BaseThrottle):
         return False
 
     def values(self, request: Request, view: APIView) -> dict[str, Any]:
-        """Give the values for the words that rules are keyed by, besides the address."""
+        """Return the values for the words that rules are keyed by, besides the address."""
         given = getattr(view, "get_throttle_values", None)
         if given is not None:
             return dict(given(request))
@@ -99,5 +116,21 @@ class DoorkeepThrottle(BaseThrottle):
         return {"account": user.get_username()} if user is not None and user.is_authenticated else {}
 
     def wait(self) -> float | None:
-        """Give the seconds that a denied client should wait; None when waiting does not help."""
+        """Return the seconds that a denied client should wait; None when waiting does not help."""
         return self._wait
+
+    def _scope(self, view: APIView) -> str | None:
+        scope: str | None = self.scope if self.scope is not None else getattr(view, "throttle_scope", None)
+        if scope is not None:
+            return scope
+        everywhere = APIView.throttle_classes
+        # A throttle that a view names and that asks nothing would admit everything in silence.
+        if view.throttle_classes is everywhere and type(self) in everywhere:
+            return None
+        name = type(self).__name__
+        raise ConfigError(f"a view that names {name} must have a throttle_scope, or the throttle a scope")
+
+
+def _keep_from_caches(view: APIView) -> None:
+    # The framework puts the headers of the view on whatever answer it makes of the exception.
+    view.headers["Cache-Control"] = "no-store"
