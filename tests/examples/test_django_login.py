@@ -98,7 +98,7 @@ def test_500_parallel_guesses_verify_5_passwords(url: str, browser: Browser) -> 
     spellings = ["ann", " ANN ", "\uff41nn"]
     guesses = [{"username": spellings[n % 3], "password": f"guess {n}"} for n in range(500)]
     assert at_once(client, "/login/", guesses) == {200: 5, 429: 495}
-    denied = client.post("/login/", data=ANN)
+    denied = client.post("/login/", data=ANN, headers={"Accept": "text/html"})
     assert denied.status_code == 429
     assert 0 < int(denied.headers["retry-after"]) <= 900
     assert f"Try again in {denied.headers['retry-after']} seconds." in denied.text

@@ -1,7 +1,7 @@
 """The settings. What is doorkeep's is marked; the rest is what a new project has.
 
 DATABASE is a file, LOCKOUT_WINDOW how long the fifth wrong password locks, TRUSTED_PROXIES the networks of your own
-proxies, separated by commas, REDIS_URL the Redis in which several workers share one budget, and REDIS_TIMEOUT how long
+proxies, or unix for one on a socket, separated by commas, REDIS_URL the Redis in which several workers share one budget, and REDIS_TIMEOUT how long
 a log-in waits for it.
 """
 
@@ -51,6 +51,8 @@ DOORKEEP = {
         "otp-verify": {"rates": "5/10m,10/1h,20/1d", "by": ["account"]},
     },
     "login": ["login-ip", "login-account-ip", "login-account"],
+    # Nothing else gives a guess back. While the database is down nobody can be right, and nobody is at fault.
+    "give_back_on": ["django.db.OperationalError"],
     "trusted_proxies": [proxy for proxy in os.environ.get("TRUSTED_PROXIES", "").split(",") if proxy],
 }
 if redis := os.environ.get("REDIS_URL"):

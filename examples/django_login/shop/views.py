@@ -18,7 +18,7 @@ def reset_keys(request: HttpRequest) -> list[Key]:
     return request_keys(request, "reset-ip", "reset-send", email=request.POST.get("email"))
 
 
-# Each mail counts, whether or not there is such an account: there is nothing to settle.
+# Each mail counts, whether or not there is such an account and whether or not it is sent: there is nothing to settle.
 @method_decorator(guarded(keys=reset_keys), name="post")
 class ForgotPassword(PasswordResetView):
     """Django's own, counted by address and by email before the account is looked up."""
@@ -36,6 +36,7 @@ def verify(request: HttpRequest) -> HttpResponse:
     sent = settings.ONE_TIME_CODES.get(request.user.get_username())
     # Who was sent no code is right with none, not with an empty one.
     if sent is None or not secrets.compare_digest(request.POST.get("code", "").encode(), sent.encode()):
+        request.attempt.failure()  # counted anyway; from here on nothing gives it back
         return render(request, "home.html", {"wrong": True}, status=403)
     # Given back, not forgiven: a success must not hand a fresh budget to whoever guesses beside the owner.
     request.attempt.success(give_back=["otp-ip", "otp-verify"])
