@@ -1,8 +1,8 @@
 """The settings. What is doorkeep's is marked; the rest is what a new project has.
 
 DATABASE is a file, LOCKOUT_WINDOW how long the fifth wrong password locks, TRUSTED_PROXIES the networks of your own
-proxies, or unix for one on a socket, separated by commas, REDIS_URL the Redis in which several workers share one budget, and REDIS_TIMEOUT how long
-a log-in waits for it.
+proxies, or unix for one on a socket, separated by commas, REDIS_URL the Redis in which several workers share a budget,
+and REDIS_TIMEOUT how long a log-in waits for it.
 """
 
 import os
