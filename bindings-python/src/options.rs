@@ -2,7 +2,8 @@
 //!
 //! Invariant: a store that is none is refused, never taken for memory.
 
-use doorkeep::input::{self, OnError};
+use doorkeep::OnError;
+use doorkeep::input;
 use pyo3::prelude::*;
 
 use crate::convert::{self, Given, read};

@@ -1,4 +1,4 @@
-//! What a limiter answers, and how the answers of several checks become one.
+//! What a limiter answers, what it answers without its store, and how the answers of several checks become one.
 //!
 //! Pure. Invariant: the default [`Outcome`] is denied, so an unset one fails closed.
 
@@ -61,6 +61,18 @@ impl Reason {
             Self::Unavailable => "unavailable",
         }
     }
+}
+
+/// What to answer when the store fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnError {
+    /// Decide from this process's own tables.
+    #[default]
+    Local,
+    /// Admit everybody.
+    Open,
+    /// Admit nobody: answer 503.
+    Closed,
 }
 
 /// The whole answer to one call.

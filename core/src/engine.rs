@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::bounds::check_key_count;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::id::AttemptId;
@@ -16,8 +17,6 @@ use crate::registry;
 use crate::store::memory::{Found, Locked, Memory, RuleState};
 use crate::table::{self, Checked, Group, Slot};
 use crate::time::Timestamp;
-
-const MAX_KEYS: usize = 16;
 
 /// One call on several keys.
 #[derive(Clone, Copy)]
@@ -75,7 +74,7 @@ pub(crate) fn decide(
 
 /// Adds the keys of a call, each once: a key named twice is one attempt.
 pub(crate) fn distinct<'a>(keys: &'a [Key], once: &mut SmallVec<[&'a Key; 4]>) -> Result<(), Error> {
-    check_count(keys)?;
+    check_key_count(keys.len())?;
     for key in keys {
         // Rules that do not agree stay, so that the conflict is found and not silently merged.
         if !once.iter().any(|known| known.counts_as(key)) {
@@ -83,13 +82,6 @@ pub(crate) fn distinct<'a>(keys: &'a [Key], once: &mut SmallVec<[&'a Key; 4]>) -
         }
     }
     Ok(())
-}
-
-pub(crate) fn check_count(keys: &[Key]) -> Result<(), Error> {
-    if (1..=MAX_KEYS).contains(&keys.len()) {
-        return Ok(());
-    }
-    Err(Error::config(format!("a call takes 1 to {MAX_KEYS} keys, keys={}", keys.len())))
 }
 
 /// A call that can never find room is a mistake in the configuration, not a denial.

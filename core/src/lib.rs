@@ -33,13 +33,14 @@
 //!
 //! # Map of the modules
 //!
-//! `time`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
+//! `time`, `bounds`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
 //! lock) → `registry`, `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
 //! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
 //! server) → `either` (memory or server, chosen at run time). With the feature `lab`: `lab` (attacks over these limiters). [`input`] judges what host languages pass in.
 
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod decision;
 #[cfg(feature = "redis")]
 pub mod either;
@@ -67,12 +68,11 @@ mod store;
 mod table;
 mod time;
 
-pub use decision::{Decision, Outcome, Reason};
+pub use decision::{Decision, OnError, Outcome, Reason};
 pub use error::{Error, ErrorKind};
 pub use identity::canonical::{EmailOptions, canonical_email, canonical_username};
 pub use identity::client_ip::ClientIp;
 pub use identity::network::network;
-pub use input::OnError;
 pub use key::{Digest, Key};
 pub use limits::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Settlement, Strikes, TokenBucket};
 pub use policy::strikes::Cancelled;

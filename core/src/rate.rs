@@ -9,13 +9,10 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::bounds::{MAX_RATES, RATE_COUNT, check_rate_count};
 use crate::error::{Error, shown};
 use crate::period_text::{self, NotAPeriod};
 use crate::time::Period;
-
-/// The most that one window may hold: 2^26.
-pub(crate) const MAX_COUNT: u32 = 1 << 26;
-const MAX_RATES: usize = 16;
 
 /// One rate: a burst of `count`, then one every `period / count`.
 ///
@@ -37,9 +34,7 @@ impl Rate {
     /// # Errors
     /// A bound is passed, or the period is not a whole number of microseconds.
     pub fn new(count: u32, period: Duration) -> Result<Self, Error> {
-        if !(1..=MAX_COUNT).contains(&count) {
-            return Err(count_out_of_range("value", &count.to_string()));
-        }
+        let count = RATE_COUNT.check(count)?;
         Ok(Self { count, period: Period::from_duration("rate period", period)? })
     }
 
@@ -84,8 +79,8 @@ impl Rate {
             return Err(shape());
         }
         let is_number = count.bytes().all(|b| b.is_ascii_digit());
-        let count = count.parse().ok().filter(|count| is_number && (1..=MAX_COUNT).contains(count));
-        let count = count.ok_or_else(|| count_out_of_range("rate", &shown(piece)))?;
+        let count = count.parse().ok().filter(|count: &u32| is_number && RATE_COUNT.contains(*count));
+        let count = count.ok_or_else(|| RATE_COUNT.refused("rate", shown(piece)))?;
         let period = period_text::read(period).map_err(|reason| match reason {
             NotAPeriod::Shape => shape(),
             NotAPeriod::Unit => Error::config(format!(
@@ -128,9 +123,7 @@ impl Rates {
         if rates.is_empty() {
             return Err(Error::config("rates must name at least one rate, rates=``"));
         }
-        if rates.len() > MAX_RATES {
-            return Err(Error::config(format!("a rule takes 1 to {MAX_RATES} rates, rates={}", rates.len())));
-        }
+        check_rate_count(rates.len())?;
         rates.sort_by_key(|rate| (rate.period, rate.count));
         match rates.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Error::config(format!("rate stands twice, rate=`{}`", pair[0]))),
@@ -167,9 +160,7 @@ impl FromStr for Rates {
             return Err(Error::config("rates must name at least one rate, rates=``"));
         }
         let pieces: SmallVec<[&str; 4]> = text.split([',', ';']).map(str::trim).collect();
-        if pieces.len() > MAX_RATES {
-            return Err(Error::config(format!("a rule takes 1 to {MAX_RATES} rates, rates={}", pieces.len())));
-        }
+        check_rate_count(pieces.len())?;
         let rates: Vec<Rate> = pieces.iter().map(|piece| Rate::read(piece)).collect::<Result<_, _>>()?;
         let twice = (1..rates.len()).find(|i| rates[..*i].contains(&rates[*i]));
         if let Some(i) = twice {
@@ -186,8 +177,4 @@ impl fmt::Display for Rates {
         }
         Ok(())
     }
-}
-
-fn count_out_of_range(variable: &str, shown: &str) -> Error {
-    Error::config(format!("rate count must be a whole number from 1 to {MAX_COUNT}, {variable}=`{shown}`"))
 }

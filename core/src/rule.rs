@@ -9,16 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::error::{Error, shown};
+use crate::bounds;
+use crate::error::Error;
 use crate::identity::network::{self, DEFAULT_IPV6_PREFIX};
 use crate::key::Key;
 use crate::period_text;
 use crate::rate::Rates;
 use crate::time::Period;
 
-/// The most strikes that a lockout may need.
-pub(crate) const MAX_THRESHOLD: u32 = 1024;
-const MIN_SECRET: usize = 16;
 const PLACE_BITS: u32 = 10;
 /// The word for a client's address.
 pub(crate) const ADDRESS: &str = "address";
@@ -78,12 +76,12 @@ impl Rule {
     /// The name does not match `[a-z0-9-]{1,32}`, or a bound is passed.
     pub fn strikes(name: &str, threshold: u32, lockout_window: Duration) -> Result<Self, Error> {
         let window = Period::from_duration("lockout window", lockout_window)?;
-        check_threshold(threshold)?;
+        bounds::THRESHOLD.check(threshold)?;
         Self::with_policy(name, Policy::Strikes { threshold, window })
     }
 
     fn with_policy(name: &str, policy: Policy) -> Result<Self, Error> {
-        let name = check_name(name)?;
+        let name = bounds::check_name(name)?.into();
         Ok(Self(Arc::new(Inner {
             name,
             policy,
@@ -99,7 +97,7 @@ impl Rule {
     /// # Errors
     /// The length is out of bounds.
     pub fn with_ipv6_prefix(mut self, prefix: u8) -> Result<Self, Error> {
-        network::check_prefix(prefix)?;
+        bounds::IPV6_PREFIX.check(prefix)?;
         Arc::make_mut(&mut self.0).ipv6_prefix = prefix;
         Ok(self)
     }
@@ -109,9 +107,7 @@ impl Rule {
     /// # Errors
     /// The secret is shorter than 16 bytes.
     pub fn with_secret(mut self, secret: &[u8]) -> Result<Self, Error> {
-        if secret.len() < MIN_SECRET {
-            return Err(Error::config(format!("secret must be at least {MIN_SECRET} bytes, bytes={}", secret.len())));
-        }
+        bounds::check_secret(secret)?;
         Arc::make_mut(&mut self.0).secret = Some(secret.into());
         Ok(self)
     }
@@ -121,9 +117,7 @@ impl Rule {
     /// # Errors
     /// A word does not match `[a-z0-9-]{1,32}`.
     pub fn with_by(mut self, by: &[&str]) -> Result<Self, Error> {
-        if let Some(word) = by.iter().find(|word| !is_name(word)) {
-            return Err(Error::config(format!("by must name things by [a-z0-9-]{{1,32}}, by=`{}`", shown(word))));
-        }
+        bounds::check_words(by)?;
         Arc::make_mut(&mut self.0).by = by.iter().map(ToString::to_string).collect();
         Ok(self)
     }
@@ -265,23 +259,4 @@ impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rule({}, {})", self.name(), self.policy())
     }
-}
-
-/// A rule name as it may stand in Redis and in metrics.
-pub(crate) fn check_name(name: &str) -> Result<Arc<str>, Error> {
-    if is_name(name) {
-        return Ok(name.into());
-    }
-    Err(Error::config(format!("rule name must match [a-z0-9-]{{1,32}}, name=`{}`", shown(name))))
-}
-
-pub(crate) fn check_threshold(threshold: u32) -> Result<u32, Error> {
-    if (1..=MAX_THRESHOLD).contains(&threshold) {
-        return Ok(threshold);
-    }
-    Err(Error::config(format!("threshold must be a whole number from 1 to {MAX_THRESHOLD}, value=`{threshold}`")))
-}
-
-fn is_name(text: &str) -> bool {
-    (1..=32).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

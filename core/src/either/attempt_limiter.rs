@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, OnError, Outcome};
 use crate::either::{Answer, here};
 use crate::error::Error;
-use crate::input::{self, OnError};
+use crate::input;
 use crate::limits::{self, Strikes};
 use crate::policy::strikes::Cancelled;
 use crate::redis::{self, RedisStore};

@@ -1,9 +1,8 @@
 //! A several-key limiter in memory or over a store.
 
-use crate::decision::Decision;
+use crate::decision::{Decision, OnError};
 use crate::either::{Answer, Attempt, here};
 use crate::error::Error;
-use crate::input::OnError;
 use crate::key::Key;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::decision::OnError;
 use crate::either::{Answer, here};
 use crate::error::Error;
-use crate::input::{self, OnError};
+use crate::input;
 use crate::limits;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;

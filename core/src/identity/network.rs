@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::bounds::IPV6_PREFIX;
 use crate::error::Error;
 
 /// One subscriber is usually handed a whole /64.
@@ -23,7 +24,7 @@ pub(crate) const DEFAULT_IPV6_PREFIX: u8 = 64;
 /// # Ok::<(), doorkeep::Error>(())
 /// ```
 pub fn network(address: &str, ipv6_prefix: u8) -> Result<String, Error> {
-    check_prefix(ipv6_prefix)?;
+    IPV6_PREFIX.check(ipv6_prefix)?;
     Ok(match bucket(parse(address)?, ipv6_prefix) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("{v6}/{ipv6_prefix}"),
@@ -39,13 +40,6 @@ pub(crate) fn bucket(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
             None => Ipv6Addr::from_bits(v6.to_bits() & mask(ipv6_prefix)).into(),
         },
     }
-}
-
-pub(crate) fn check_prefix(prefix: u8) -> Result<(), Error> {
-    if (32..=128).contains(&prefix) {
-        return Ok(());
-    }
-    Err(Error::config(format!("ipv6 prefix must be a whole number from 32 to 128, value=`{prefix}`")))
 }
 
 /// An address of either family; the zone of an IPv6 address is dropped.

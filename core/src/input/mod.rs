@@ -18,16 +18,13 @@ pub use identity::{
 pub use store::{name_required, store_clock, store_prefix, store_timeout};
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
+use crate::bounds::{self, Whole};
+use crate::decision::OnError;
 use crate::error::{Error, shown};
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
-use crate::rate::MAX_COUNT;
-use crate::rule::MAX_THRESHOLD;
 use crate::time::Timestamp;
 
-/// The most entries that a table may be configured for: 2^30.
-pub(crate) const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 100_000;
 const DEFAULT_TRACKED_KEYS: u64 = 50_000;
 const DEFAULT_BUCKET_RATE: u64 = 100;
@@ -89,39 +86,41 @@ impl Unit {
 }
 
 macro_rules! whole_numbers {
-    ($($(#[$doc:meta])* $name:ident: $type:ty = $what:literal, $bounds:expr, $default:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $bound:expr, $default:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// # Errors
         /// The value is not a whole number within these bounds.
         pub fn $name(value: Value<'_>) -> Result<$type, Error> {
-            let number = whole($what, value, $bounds, $default)?;
+            let number = whole($bound, value, $default)?;
             Ok(<$type>::try_from(number).expect("the bounds fit the type"))
         }
     )*};
 }
 
+const COST: Whole = Whole { name: "cost", min: 0, max: u32::MAX as u64 };
+
 whole_numbers! {
     /// How many attempts lock a key: 1 to 1024, required.
-    threshold: u32 = "threshold", 1..=u64::from(MAX_THRESHOLD), None;
+    threshold: u32 = bounds::THRESHOLD, None;
     /// How many keys a strike table holds: 1 to 2^30, default 50,000.
-    max_tracked_keys: usize = "max tracked keys", 1..=MAX_CAPACITY, Some(DEFAULT_TRACKED_KEYS);
+    max_tracked_keys: usize = bounds::MAX_TRACKED_KEYS, Some(DEFAULT_TRACKED_KEYS);
     /// The tokens of a full bucket: 1 to 2^26, default 100.
-    bucket_rate: u32 = "rate", 1..=u64::from(MAX_COUNT), Some(DEFAULT_BUCKET_RATE);
+    bucket_rate: u32 = bounds::BUCKET_RATE, Some(DEFAULT_BUCKET_RATE);
     /// How many buckets a token bucket holds: 1 to 2^30, default 10,000.
-    bucket_capacity: usize = "capacity", 1..=MAX_CAPACITY, Some(DEFAULT_BUCKET_CAPACITY);
+    bucket_capacity: usize = bounds::CAPACITY, Some(DEFAULT_BUCKET_CAPACITY);
     /// How many attempts a fixed window takes: 1 to 2^26, required.
-    limit: u32 = "limit", 1..=u64::from(MAX_COUNT), None;
+    limit: u32 = bounds::LIMIT, None;
     /// How many keys a fixed window holds: 1 to 2^30, default 100,000.
-    max_keys: usize = "max keys", 1..=MAX_CAPACITY, Some(DEFAULT_CAPACITY);
+    max_keys: usize = bounds::MAX_WINDOW_KEYS, Some(DEFAULT_CAPACITY);
     /// How many windows a limiter holds: 1 to 2^30, default 100,000.
-    capacity: usize = "capacity", 1..=MAX_CAPACITY, Some(DEFAULT_CAPACITY);
+    capacity: usize = bounds::CAPACITY, Some(DEFAULT_CAPACITY);
     /// The prefix that IPv6 addresses are cut to: 32 to 128, default 64.
-    ipv6_prefix: u8 = "ipv6 prefix", 32..=128, Some(u64::from(DEFAULT_IPV6_PREFIX));
+    ipv6_prefix: u8 = bounds::IPV6_PREFIX, Some(u64::from(DEFAULT_IPV6_PREFIX));
     /// What an attempt costs: 0 to 2^32 - 1, default 1.
-    cost: u32 = "cost", 0..=u64::from(u32::MAX), Some(1);
+    cost: u32 = COST, Some(1);
     /// The count of a rate: 1 to 2^26, required.
-    rate_count: u32 = "rate count", 1..=u64::from(MAX_COUNT), None;
+    rate_count: u32 = bounds::RATE_COUNT, None;
 }
 
 /// The `n` of `allow_n`; a negative one is an answer (false), not an error.
@@ -147,18 +146,6 @@ pub fn now(value: Value<'_>, unit: Unit) -> Result<Timestamp, Error> {
     };
     let instant = u64::try_from(micros).ok().and_then(|micros| Timestamp::from_micros(micros).ok());
     instant.ok_or_else(|| Timestamp::out_of_range(&micros.to_string()))
-}
-
-/// What to answer when the store fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OnError {
-    /// Decide from this process's own tables.
-    #[default]
-    Local,
-    /// Admit everybody.
-    Open,
-    /// Admit nobody: answer 503.
-    Closed,
 }
 
 /// `local`, `open` or `closed`; missing is none.
@@ -196,14 +183,6 @@ pub fn no_store() -> Error {
     Error::config("store must be a RedisStore, or left out for memory")
 }
 
-/// Whether a single-key limiter takes this key.
-///
-/// # Errors
-/// The key is empty: an empty key is an error, not a shared bucket.
-pub fn key(bytes: &[u8]) -> Result<(), Error> {
-    if bytes.is_empty() { Err(Error::key("a key must not be empty")) } else { Ok(()) }
-}
-
 /// A single-key limiter was given something that is no text.
 #[must_use]
 pub fn not_text() -> Error {
@@ -239,28 +218,15 @@ pub fn wtf8(units: &[u16]) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn whole(
-    what: &str,
-    value: Value<'_>,
-    bounds: RangeInclusive<u64>,
-    default: Option<u64>,
-) -> Result<u64, Error> {
+pub(crate) fn whole(bound: Whole, value: Value<'_>, default: Option<u64>) -> Result<u64, Error> {
     let number = match value {
         Value::Missing => match default {
             Some(default) => return Ok(default),
-            None => return Err(Error::config(format!("{what} is required"))),
+            None => return Err(Error::config(format!("{} is required", bound.name))),
         },
         _ => as_integer(value).and_then(|number| u64::try_from(number).ok()),
     };
-    number.filter(|number| bounds.contains(number)).ok_or_else(|| {
-        let (min, max) = bounds.into_inner();
-        Error::config(format!("{what} must be a whole number from {min} to {max}, value=`{value}`"))
-    })
-}
-
-/// A capacity given by a Rust caller, judged by the same bounds and texts.
-pub(crate) fn checked(capacity: usize) -> Value<'static> {
-    Value::Integer(i128::try_from(capacity).unwrap_or(i128::MAX))
+    number.filter(|number| bound.contains(*number)).ok_or_else(|| bound.refused("value", value))
 }
 
 fn as_integer(value: Value<'_>) -> Option<i128> {

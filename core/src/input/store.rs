@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::bounds::store::{check_timeout, prefix_refused, timeout_refused};
 use crate::error::{Error, shown};
 use crate::input::durations::duration;
 use crate::input::{Unit, Value};
@@ -17,7 +18,7 @@ pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
     match value {
         Value::Missing => Ok(StoreOptions::default().prefix),
         Value::Text(text) => Ok(text.to_owned()),
-        _ => Err(Error::config(format!("prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{value}`"))),
+        _ => Err(prefix_refused(value)),
     }
 }
 
@@ -26,14 +27,11 @@ pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
 /// # Errors
 /// The value is not a duration within these bounds.
 pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
-    let refused = |_| Error::config(format!("timeout must be from 1ms to 60s, value=`{value}`"));
-    let default = StoreOptions::default().timeout;
     if value == Value::Missing {
-        return Ok(default);
+        return Ok(StoreOptions::default().timeout);
     }
-    let timeout = duration("timeout", value, unit, None).map_err(refused)?;
-    StoreOptions { timeout, ..StoreOptions::default() }.check().map_err(refused)?;
-    Ok(timeout)
+    let timeout = duration("timeout", value, unit, None).and_then(|timeout| check_timeout(timeout).map(|()| timeout));
+    timeout.map_err(|_| timeout_refused(value))
 }
 
 /// Whose time decides: `server` (default) or `client`.

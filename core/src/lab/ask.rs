@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use crate::bounds::{CAPACITY, Whole};
 use crate::error::{Error, shown};
 use crate::input::{self, Unit, Value};
 use crate::lab::bounds;
@@ -108,7 +109,7 @@ fn answer(name: &str, given: &Arguments<'_>) -> Result<f64, Error> {
         }
         "key_flood" => {
             let threshold = input::threshold(given.value("threshold"))?;
-            let capacity = given.whole("capacity", 1, input::MAX_CAPACITY)?;
+            let capacity = given.whole("capacity", CAPACITY.min, CAPACITY.max)?;
             let flood = given.rate("rate")?;
             count(bounds::key_flood(threshold, capacity, (flood.count(), flood.period()), given.span()?))
         }
@@ -154,7 +155,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn whole(&self, name: &'static str, low: u64, high: u64) -> Result<u64, Error> {
-        input::whole(name, self.value(name), low..=high, None)
+        input::whole(Whole { name, min: low, max: high }, self.value(name), None)
     }
 
     fn small(&self, name: &'static str, low: u32, high: u32) -> Result<u32, Error> {

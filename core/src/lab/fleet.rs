@@ -3,9 +3,8 @@
 //! Knows nothing of attackers. Invariant: a replica's own tables live exactly as long as one stay without the store, as
 //! in production.
 
-use crate::decision::Reason;
+use crate::decision::{OnError, Reason};
 use crate::error::Error;
-use crate::input::OnError;
 use crate::lab::scenario::{Outage, Store};
 use crate::lab::subject::{Answer, Request, Subject};
 

@@ -2,8 +2,9 @@
 
 use parking_lot::Mutex;
 
+use crate::bounds::check_key_count;
 use crate::decision::Decision;
-use crate::engine::{self, Taken};
+use crate::engine::Taken;
 use crate::error::{Error, shown};
 use crate::key::Key;
 use crate::limits::Limiter;
@@ -91,7 +92,7 @@ impl Attempt {
     /// As for [`Limiter::decide`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
-        engine::check_count(keys)?;
+        check_key_count(keys.len())?;
         note_addresses(&mut state.keys, keys);
         let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
         if new.is_empty() || !state.decision.allowed() {

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::bounds;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::id::AttemptId;
-use crate::input;
 use crate::key::Digest;
 use crate::limits::TextDigests;
 use crate::policy::strikes::{Cancelled, Policy, Verdict};
-use crate::rule;
 use crate::stats::{RuleCounters, Stats};
 use crate::table::{Slot, StrikeTable};
 use crate::time::{Period, Timestamp};
@@ -67,10 +66,10 @@ impl AttemptLimiter {
     /// A field is out of its bounds: a limiter that silently never limits is worse than one that refuses to start.
     pub fn new(strikes: Strikes) -> Result<Self, Error> {
         let policy = Policy {
-            threshold: rule::check_threshold(strikes.threshold)?,
+            threshold: bounds::THRESHOLD.check(strikes.threshold)?,
             window: Period::from_duration("lockout window", strikes.lockout_window)?,
         };
-        let capacity = input::max_tracked_keys(input::checked(strikes.max_tracked_keys))?;
+        let capacity = bounds::MAX_TRACKED_KEYS.check(strikes.max_tracked_keys)?;
         Ok(Self {
             name: "attempt-limiter".into(),
             digests: TextDigests::new(),
@@ -84,7 +83,7 @@ impl AttemptLimiter {
     /// # Errors
     /// The name does not match `[a-z0-9-]{1,32}`.
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
-        self.name = rule::check_name(name)?;
+        self.name = bounds::check_name(name)?.into();
         Ok(self)
     }
 
@@ -218,7 +217,7 @@ impl AttemptLimiter {
     }
 
     fn digest(&self, key: &[u8]) -> Result<Digest, Error> {
-        input::key(key)?;
+        bounds::check_key(key)?;
         Ok(self.digests.of(key))
     }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::bounds;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
-use crate::input;
 use crate::limits::TextDigests;
 use crate::policy::fixed_window::Policy;
-use crate::rule;
 use crate::stats::{RuleCounters, Stats};
 use crate::table::FixedWindows;
 use crate::time::{Period, Timestamp};
@@ -45,9 +44,9 @@ impl FixedWindow {
     /// # Errors
     /// A bound is passed.
     pub fn new(limit: u32, window: Duration, max_keys: usize) -> Result<Self, Error> {
-        let limit = input::limit(input::Value::Integer(limit.into()))?;
+        let limit = bounds::LIMIT.check(limit)?;
         let policy = Policy { limit, window: Period::from_duration("window", window)? };
-        let max_keys = input::max_keys(input::checked(max_keys))?;
+        let max_keys = bounds::MAX_WINDOW_KEYS.check(max_keys)?;
         Ok(Self {
             name: "fixed-window".into(),
             policy,
@@ -62,7 +61,7 @@ impl FixedWindow {
     /// # Errors
     /// The name does not match `[a-z0-9-]{1,32}`.
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
-        self.name = rule::check_name(name)?;
+        self.name = bounds::check_name(name)?.into();
         Ok(self)
     }
 
@@ -85,7 +84,7 @@ impl FixedWindow {
     /// # Errors
     /// The key is empty.
     pub fn try_consume(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Decision, Error> {
-        input::key(key.as_ref())?;
+        bounds::check_key(key.as_ref())?;
         let key = self.digests.of(key.as_ref());
         let (answer, view) = self.windows.lock().consume(key, now);
         let mut summary = Summary::new();
@@ -111,7 +110,7 @@ impl FixedWindow {
     /// # Errors
     /// The key is empty.
     pub fn reset(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        input::key(key.as_ref())?;
+        bounds::check_key(key.as_ref())?;
         let key = self.digests.of(key.as_ref());
         self.windows.lock().reset(&key);
         Ok(true)

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::bounds::{CAPACITY, check_key_count};
 use crate::decision::Decision;
 use crate::engine::{self, Call, Taken};
 use crate::error::Error;
 use crate::id::{AttemptId, AttemptIds};
-use crate::input;
 use crate::key::Key;
 use crate::limits::Attempt;
 use crate::stats::Stats;
@@ -47,7 +47,7 @@ impl Limiter {
     /// # Errors
     /// The capacity is out of bounds.
     pub fn new(capacity: usize) -> Result<Self, Error> {
-        let capacity = input::capacity(input::checked(capacity))?;
+        let capacity = CAPACITY.check(capacity)?;
         Ok(Self(Arc::new(Inner { memory: Memory::new(capacity), ids: AttemptIds::default() })))
     }
 
@@ -96,7 +96,7 @@ impl Limiter {
     /// # Errors
     /// As for [`Limiter::decide`].
     pub fn reset(&self, keys: &[Key]) -> Result<bool, Error> {
-        engine::check_count(keys)?;
+        check_key_count(keys.len())?;
         let keys: Vec<&Key> = keys.iter().collect();
         self.forget(&keys)?;
         Ok(true)

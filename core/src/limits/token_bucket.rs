@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::bounds;
 use crate::decision::Reason;
 use crate::error::Error;
-use crate::input;
 use crate::limits::TextDigests;
 use crate::policy::gcra::Gcra;
 use crate::rate::Rate;
-use crate::rule;
 use crate::stats::{RuleCounters, Stats};
 use crate::store::memory::Shards;
 use crate::table::Group;
@@ -47,9 +46,9 @@ impl TokenBucket {
     /// # Errors
     /// A bound is passed.
     pub fn new(rate: u32, window: Duration, capacity: usize) -> Result<Self, Error> {
-        let rate = input::bucket_rate(input::Value::Integer(rate.into()))?;
+        let rate = bounds::BUCKET_RATE.check(rate)?;
         let window = crate::time::Period::from_duration("window", window)?;
-        let buckets = Shards::new(input::bucket_capacity(input::checked(capacity))?);
+        let buckets = Shards::new(bounds::CAPACITY.check(capacity)?);
         buckets.add_group(Gcra::new(&Rate::new(rate, window.as_duration())?));
         Ok(Self {
             name: "token-bucket".into(),
@@ -86,7 +85,7 @@ impl TokenBucket {
     /// # Errors
     /// The name does not match `[a-z0-9-]{1,32}`.
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
-        self.name = rule::check_name(name)?;
+        self.name = bounds::check_name(name)?.into();
         Ok(self)
     }
 

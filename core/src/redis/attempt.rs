@@ -2,8 +2,8 @@
 
 use parking_lot::Mutex;
 
+use crate::bounds::check_key_count;
 use crate::decision::Decision;
-use crate::engine;
 use crate::error::Error;
 use crate::key::Key;
 use crate::limits::{self, Settlement};
@@ -56,7 +56,7 @@ impl Attempt {
     /// # Errors
     /// As for [`crate::Limiter::decide`].
     pub async fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Result<Decision, Error> {
-        engine::check_count(keys)?;
+        check_key_count(keys.len())?;
         let new: Vec<Key> = {
             let mut state = self.state.lock();
             limits::note_addresses(&mut state.keys, keys);

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, OnError, Outcome};
 use crate::error::Error;
 use crate::id::AttemptId;
-use crate::input::OnError;
 use crate::key::Digest;
 use crate::limits::Strikes;
 use crate::policy::strikes::{self, Cancelled};

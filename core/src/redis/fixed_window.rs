@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::decision::Decision;
+use crate::bounds;
+use crate::decision::{Decision, OnError};
 use crate::error::Error;
-use crate::input::OnError;
 use crate::period_text;
 use crate::policy::fixed_window::Policy;
 use crate::redis::single::{Single, Told, digest};
 use crate::redis::{RedisStore, here};
-use crate::rule;
 use crate::stats::Stats;
 use crate::store::redis::{Kind, Wire};
 use crate::time::{Period, Timestamp};
@@ -34,7 +33,7 @@ impl FixedWindow {
         let policy = Policy { limit, window: Period::from_duration("window", window)? };
         let wire = |prefix: &str| {
             let text = format!("w{limit}/{}", period_text::print(policy.window));
-            Ok(Wire::new(prefix, rule::check_name(name)?, &text, Kind::Window(policy)))
+            Ok(Wire::new(prefix, bounds::check_name(name)?.into(), &text, Kind::Window(policy)))
         };
         let name = name.to_owned();
         let make = move || crate::FixedWindow::new(limit, window, max_keys)?.named(&name);

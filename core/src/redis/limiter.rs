@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::decision::Decision;
+use crate::bounds::{CAPACITY, check_key_count};
+use crate::decision::{Decision, OnError};
 use crate::engine;
 use crate::error::Error;
-use crate::input::{self, OnError};
 use crate::key::{Digest, Key};
 use crate::redis::fallback::Fallback;
 use crate::redis::remote::{Call, Remote};
@@ -47,7 +47,7 @@ impl Limiter {
     /// # Errors
     /// The capacity is out of bounds.
     pub fn new(store: &RedisStore, on_error: Option<OnError>, capacity: usize) -> Result<Self, Error> {
-        let capacity = input::capacity(input::checked(capacity))?;
+        let capacity = CAPACITY.check(capacity)?;
         let local = Fallback::new(move || crate::Limiter::new(capacity).expect("the capacity was judged above"));
         Ok(Self(Arc::new(Inner { remote: Remote::new(store, on_error), rules: Registry::default(), capacity, local })))
     }
@@ -92,7 +92,7 @@ impl Limiter {
     /// # Errors
     /// As for [`crate::Limiter::decide`].
     pub async fn reset(&self, keys: &[Key]) -> Result<bool, Error> {
-        engine::check_count(keys)?;
+        check_key_count(keys.len())?;
         self.forget(&keys.iter().collect::<Vec<_>>(), Vec::new(), None).await
     }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::decision::{Decision, Outcome, Reason};
+use crate::decision::{Decision, OnError, Outcome, Reason};
 use crate::id::AttemptId;
-use crate::input::OnError;
 use crate::key::Digest;
 use crate::redis::RedisStore;
 use crate::stats::Stats;

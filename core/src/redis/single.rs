@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::decision::Decision;
+use crate::bounds;
+use crate::decision::{Decision, OnError};
 use crate::error::Error;
-use crate::input::{self, OnError};
 use crate::key::Digest;
 use crate::redis::RedisStore;
 use crate::redis::fallback::Fallback;
@@ -85,6 +85,6 @@ impl<T> Single<T> {
 
 /// The digest of a text key.
 pub(crate) fn digest(key: &[u8]) -> Result<Digest, Error> {
-    input::key(key)?;
+    bounds::check_key(key)?;
     Digest::of_parts(&[key], None)
 }

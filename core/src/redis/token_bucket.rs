@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::decision::Reason;
+use crate::decision::{OnError, Reason};
 use crate::error::Error;
-use crate::input::OnError;
 use crate::rate::{Rate, Rates};
 use crate::redis::single::{Single, Told, digest};
 use crate::redis::{RedisStore, here};

@@ -9,7 +9,7 @@ mod fields;
 mod node;
 mod read;
 
-use crate::input::OnError;
+use crate::decision::OnError;
 use crate::lab::passwords::Passwords;
 use crate::lab::policy::Policy;
 use crate::rate::Rate;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::bounds::CAPACITY;
 use crate::decision::Decision;
 use crate::error::{Error, shown};
 use crate::key::{Digest, Key};
@@ -47,7 +48,7 @@ impl RuleSet {
             .collect();
         let settles = ![&policy.forgive, &policy.give_back, &policy.forgive_address].iter().all(|list| list.is_empty());
         let mut subject = Self {
-            limiter: Limiter::repeatable(crate::input::capacity(crate::input::checked(policy.capacity))?),
+            limiter: Limiter::repeatable(CAPACITY.check(policy.capacity)?),
             keys: keys?,
             by,
             policy: policy.clone(),

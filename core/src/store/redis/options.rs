@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use crate::error::{Error, shown};
-use crate::input::OnError;
+use crate::bounds::store::{check_prefix, check_timeout};
+use crate::decision::OnError;
+use crate::error::Error;
 
 /// Whose time decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,18 +44,8 @@ impl Default for Options {
 
 impl Options {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let prefix = &self.prefix;
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-');
-        if !(1..=64).contains(&prefix.len()) || !prefix.bytes().all(is_plain) {
-            return Err(Error::config(format!(
-                "prefix must match [A-Za-z0-9_.:-]{{1,64}}, prefix=`{}`",
-                shown(prefix)
-            )));
-        }
-        if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&self.timeout) {
-            return Err(Error::config(format!("timeout must be from 1ms to 60s, value=`{:?}`", self.timeout)));
-        }
-        Ok(())
+        check_prefix(&self.prefix)?;
+        check_timeout(self.timeout)
     }
 }
 
