@@ -41,8 +41,9 @@ test: lint rust model python node cross readme notebooks docs examples browser f
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features doorkeep/lab,doorkeep/redis --locked -- -D warnings
+	cargo clippy --workspace --all-targets --features doorkeep/host,doorkeep/lab,doorkeep/redis --locked -- -D warnings
 	cargo clippy -p doorkeep --no-default-features --locked -- -D warnings
+	cargo clippy -p doorkeep --features redis --locked -- -D warnings
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
@@ -56,9 +57,9 @@ lint: build ## check the form and the types of all languages
 
 rust: build/servers ## test the core, in memory and over both servers
 	if cargo nextest --version >/dev/null 2>&1; \
-		then $(with_servers) cargo nextest run -p doorkeep --features lab,redis --locked; \
-		else $(with_servers) cargo test -p doorkeep --features lab,redis --tests --locked; fi
-	cargo test --doc -p doorkeep --features lab,redis --locked
+		then $(with_servers) cargo nextest run -p doorkeep --features host,lab,redis --locked; \
+		else $(with_servers) cargo test -p doorkeep --features host,lab,redis --tests --locked; fi
+	cargo test --doc -p doorkeep --features host,lab,redis --locked
 
 model: .venv/installed ## replay the vectors in the model that stands beside the core
 	$(VENV)/python tests/model/check.py

@@ -1,6 +1,7 @@
 //! Rules that come with the package, and advice on those that somebody wrote. Judges nothing.
 
-use doorkeep::{Rule, input};
+use doorkeep::Rule;
+use doorkeep::host::input;
 
 use crate::call::{self, Answer, Call};
 use crate::failure::Failure;

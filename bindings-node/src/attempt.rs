@@ -1,7 +1,7 @@
 //! `Attempt`: what one call of a limiter counted, to be settled once.
 
 use doorkeep::Settlement;
-use doorkeep::either::{self, Attempt};
+use doorkeep::host::either::{self, Attempt};
 
 use crate::call::{Answer, Call};
 use crate::decision::{put_flag, write, write_later};

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use doorkeep::either::{AttemptLimiter, Reservation};
-use doorkeep::{Cancelled, Strikes, input};
+use doorkeep::host::either::{AttemptLimiter, Reservation};
+use doorkeep::host::input;
+use doorkeep::{Cancelled, Strikes};
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
 use crate::decision::{as_number, micros, put_flag, write_single};

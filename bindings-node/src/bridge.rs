@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use doorkeep::either;
-use doorkeep::redis::runtime;
+use doorkeep::host::either;
+use doorkeep::host::runtime;
 use napi::sys;
 
 use crate::call::{self, Answer, Call, UNDEFINED, check};

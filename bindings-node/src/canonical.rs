@@ -1,6 +1,7 @@
 //! One spelling for each account, made by the core.
 
-use doorkeep::{EmailOptions, canonical_email, canonical_username, input};
+use doorkeep::host::input;
+use doorkeep::{EmailOptions, canonical_email, canonical_username};
 
 use crate::call::{self, Answer, Call};
 

@@ -1,6 +1,7 @@
 //! The client behind trusted proxies: the lines of headers in, the text of an address out.
 
-use doorkeep::{ClientIp, input};
+use doorkeep::ClientIp;
+use doorkeep::host::input;
 
 use crate::call::{self, Answer, Call, UNDEFINED};
 use crate::external::handle;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use doorkeep::either::FixedWindow;
-use doorkeep::input;
+use doorkeep::host::either::FixedWindow;
+use doorkeep::host::input;
 
 use crate::call::{self, Answer, Body, Call};
 use crate::decision::{as_number, micros, put_flag, write_single};

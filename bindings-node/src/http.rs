@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorkeep::host::input;
 use doorkeep::http::{self, HeaderOptions};
-use doorkeep::{Decision, Outcome, Reason, input};
+use doorkeep::{Decision, Outcome, Reason};
 
 use crate::call::{self, Answer, Call, UNDEFINED, number};
 use crate::failure::Failure;

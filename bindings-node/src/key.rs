@@ -1,6 +1,7 @@
 //! Keys: hashed here the moment they are made; the number of the rule and the digest cross, the value never returns.
 
-use doorkeep::{Digest, Key, input};
+use doorkeep::host::input;
+use doorkeep::{Digest, Key};
 
 use crate::call::{self, Answer, Call, UNDEFINED};
 use crate::failure::Failure;

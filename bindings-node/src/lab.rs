@@ -4,7 +4,7 @@
 
 use std::ptr;
 
-use doorkeep::input::Value;
+use doorkeep::host::input::Value;
 use doorkeep::lab::{self, Column, Scenario, Table};
 use napi::sys;
 

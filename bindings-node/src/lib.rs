@@ -1,7 +1,7 @@
 //! The native half of the npm package: the core's public types behind raw functions.
 //!
 //! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Holds no formula and no default
-//! value: every number is judged by `doorkeep::input`. Invariant: no panic leaves a function, and a failure is a value.
+//! value: every number is judged by `doorkeep::host::input`. Invariant: no panic leaves a function, and a failure is a value.
 //!
 //! `call` is the only way in, `bridge` the way back of answers that come later, `slots` the memory through which numbers
 //! go both ways, `realm` what one copy of the package owns. The other files are named after the public type that they

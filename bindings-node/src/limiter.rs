@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use doorkeep::either::{self, Limiter};
-use doorkeep::{Decision, Error, Key, Timestamp, input};
+use doorkeep::host::either::{self, Limiter};
+use doorkeep::host::input;
+use doorkeep::{Decision, Error, Key, Timestamp};
 
 use crate::call::{self, Answer, Body, Call};
 use crate::decision::{as_number, put_flag, write, write_later};

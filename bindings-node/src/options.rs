@@ -1,6 +1,6 @@
 //! Judgements that TypeScript asks for on their own, so that their bounds and words exist once, in the core.
 
-use doorkeep::input;
+use doorkeep::host::input;
 
 use crate::call::{Answer, Call, number};
 use crate::decision::micros;

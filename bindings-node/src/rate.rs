@@ -1,6 +1,7 @@
 //! Rates by their canonical text, which is all that TypeScript keeps of them.
 
-use doorkeep::{Rate, Rates, input};
+use doorkeep::host::input;
+use doorkeep::{Rate, Rates};
 
 use crate::call::{self, Answer, Call};
 use crate::decision::micros;

@@ -1,6 +1,7 @@
 //! Rules: built and judged by the core, kept by number in the realm.
 
-use doorkeep::{Rule, input};
+use doorkeep::Rule;
+use doorkeep::host::input;
 use napi::sys;
 
 use crate::call::{self, Answer, Call};

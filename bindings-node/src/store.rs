@@ -3,7 +3,7 @@
 use std::ptr;
 
 use doorkeep::OnError;
-use doorkeep::input;
+use doorkeep::host::input;
 use doorkeep::redis::{Event, RedisStore, StoreOptions};
 use napi::sys;
 

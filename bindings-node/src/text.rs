@@ -5,7 +5,7 @@
 
 use std::ptr;
 
-use doorkeep::input;
+use doorkeep::host::input;
 use napi::sys;
 
 use crate::call::{Call, check};

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use doorkeep::either::TokenBucket;
-use doorkeep::input;
+use doorkeep::host::either::TokenBucket;
+use doorkeep::host::input;
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
 use crate::decision::{as_number, put_flag};

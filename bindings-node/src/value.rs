@@ -1,9 +1,9 @@
-//! Loose values from JavaScript, in the form in which `doorkeep::input` judges them.
+//! Loose values from JavaScript, in the form in which `doorkeep::host::input` judges them.
 
 use std::ptr;
 
 use doorkeep::Timestamp;
-use doorkeep::input::{self, Unit, Value};
+use doorkeep::host::input::{self, Unit, Value};
 use napi::sys;
 
 use crate::call::{Call, check};

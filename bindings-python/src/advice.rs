@@ -2,7 +2,7 @@
 //!
 //! Judges nothing. Specified by `tests/vectors/presets.json` and `tests/vectors/lint.json`.
 
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

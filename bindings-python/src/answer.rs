@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use doorkeep::either;
+use doorkeep::host::either;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};

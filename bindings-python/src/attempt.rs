@@ -4,8 +4,9 @@
 //! doorkeep and whatever stops the program or the task (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 //! never give an attempt back.
 
+use doorkeep::host::{either, input};
 use doorkeep::redis::RedisStore;
-use doorkeep::{Decision as Decided, Error, Settlement, either, input};
+use doorkeep::{Decision as Decided, Error, Settlement};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use doorkeep::{Cancelled, Decision as Decided, Error, Outcome, either, input};
+use doorkeep::host::{either, input};
+use doorkeep::{Cancelled, Decision as Decided, Error, Outcome};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDelta, PyDict};

@@ -2,8 +2,9 @@
 //!
 //! Invariant: whoever waits does so without the GIL, and what the store has to tell is told by whoever gets an answer.
 
-use doorkeep::either;
-use doorkeep::redis::{RedisStore, runtime};
+use doorkeep::host::either;
+use doorkeep::host::runtime;
+use doorkeep::redis::RedisStore;
 use pyo3::prelude::*;
 
 use crate::events;

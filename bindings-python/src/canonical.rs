@@ -1,6 +1,7 @@
 //! One spelling for each account, made by the core.
 
-use doorkeep::{EmailOptions, input};
+use doorkeep::EmailOptions;
+use doorkeep::host::input;
 use pyo3::prelude::*;
 
 use crate::convert::{Given, read, start_of, text};

@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use doorkeep::{ClientIp as Core, input};
+use doorkeep::ClientIp as Core;
+use doorkeep::host::input;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString, PyTuple};

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorkeep::Timestamp;
-use doorkeep::input::{self, Unit};
+use doorkeep::host::input::{self, Unit};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};

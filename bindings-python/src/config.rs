@@ -2,7 +2,7 @@
 //!
 //! Invariant: a name that nobody reads is refused, so that a misspelt limit is not a missing one.
 
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use doorkeep::Error;
-use doorkeep::input::{self, Unit, Value};
+use doorkeep::host::input::{self, Unit, Value};
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;

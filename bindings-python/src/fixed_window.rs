@@ -2,7 +2,8 @@
 //!
 //! Conversions only. Specified by `tests/vectors/fixed-window.json`.
 
-use doorkeep::{Decision as Decided, Error, either, input};
+use doorkeep::host::{either, input};
+use doorkeep::{Decision as Decided, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};

@@ -2,8 +2,8 @@
 //!
 //! Judges nothing. Specified by `tests/vectors/http.json`.
 
+use doorkeep::host::input;
 use doorkeep::http::{self, HeaderOptions};
-use doorkeep::input;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 

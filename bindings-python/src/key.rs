@@ -5,7 +5,7 @@
 use std::hash::{Hash, Hasher};
 
 use doorkeep::Error;
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use doorkeep::input::{Unit, Value};
+use doorkeep::host::input::{Unit, Value};
 use doorkeep::lab::{self, Column, Scenario, Table};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -3,7 +3,8 @@
 //! Conversions only. Keys arrive as a first and the rest, since Python makes a tuple of the rest at every call: a call
 //! with one key then allocates nothing but its answer.
 
-use doorkeep::{Decision as Decided, Error, either, input};
+use doorkeep::host::{either, input};
+use doorkeep::{Decision as Decided, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};

@@ -3,7 +3,7 @@
 //! Invariant: a store that is none is refused, never taken for memory.
 
 use doorkeep::OnError;
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::prelude::*;
 
 use crate::convert::{self, Given, read};

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use doorkeep::redis::runtime;
+use doorkeep::host::runtime;
 
 use crate::bridge::Wake;
 

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyIterator, PyString, PyTuple};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: cancelling one again, or one of a denied attempt, does nothing.
 
-use doorkeep::either;
+use doorkeep::host::either;
 use pyo3::prelude::*;
 
 use crate::decision::Decision;

@@ -2,7 +2,7 @@
 //!
 //! Judges nothing. Invariant: a rule is fixed once it is made, and its secret is never shown.
 
-use doorkeep::input;
+use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

@@ -3,7 +3,7 @@
 //! Judges nothing: every option is read by the core. Invariant: neither repr nor message shows the URL, since it may
 //! hold a password.
 
-use doorkeep::input;
+use doorkeep::host::input;
 use doorkeep::redis::{self, StoreOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 //!
 //! Conversions only. Specified by `tests/vectors/token-bucket.json`.
 
-use doorkeep::{either, input};
+use doorkeep::host::{either, input};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};

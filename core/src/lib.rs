@@ -36,20 +36,21 @@
 //! `time`, `bounds`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
 //! lock) → `registry`, `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
 //! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
-//! server) → `either` (memory or server, chosen at run time). With the feature `lab`: `lab` (attacks over these limiters). [`input`] judges what host languages pass in.
+//! server). With the feature `lab`: `lab` (attacks over these limiters). With the feature `host`, for bindings alone:
+//! `host` (judges what host languages pass in; memory or server, chosen at run time).
 
 #![forbid(unsafe_code)]
 
 mod bounds;
 mod decision;
-#[cfg(feature = "redis")]
-pub mod either;
 mod engine;
 mod error;
+#[cfg(feature = "host")]
+#[doc(hidden)]
+pub mod host;
 pub mod http;
 mod id;
 mod identity;
-pub mod input;
 mod key;
 #[cfg(feature = "lab")]
 pub mod lab;

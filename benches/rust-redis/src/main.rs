@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use doorkeep::redis::{Limiter, RedisStore, StoreOptions, runtime};
+use doorkeep::host::runtime;
+use doorkeep::redis::{Limiter, RedisStore, StoreOptions};
 use doorkeep::{Key, OnError, Reason, Rule};
 use serde::Deserialize;
 
@@ -45,7 +46,8 @@ impl Subject {
         let mut done = 0;
         while Instant::now() < end {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-            let decision = self.limiter.decide(&self.calls[turn % self.calls.len()], 1, None).await.expect("sound keys");
+            let decision =
+                self.limiter.decide(&self.calls[turn % self.calls.len()], 1, None).await.expect("sound keys");
             assert!(decision.reason != Some(Reason::Unavailable), "the store did not answer");
             done += 1;
         }
@@ -55,8 +57,7 @@ impl Subject {
 
 async fn measure(subject: &Arc<Subject>, in_flight: usize, time: Duration) -> Result<f64, Box<dyn Error>> {
     let start = Instant::now();
-    let tasks: Vec<_> =
-        (0..in_flight).map(|_| tokio::spawn(Arc::clone(subject).work(start + time))).collect();
+    let tasks: Vec<_> = (0..in_flight).map(|_| tokio::spawn(Arc::clone(subject).work(start + time))).collect();
     let mut done = 0;
     for task in tasks {
         done += task.await?;

@@ -4,7 +4,8 @@
 
 use std::sync::OnceLock;
 
-use doorkeep::{Error, either};
+use doorkeep::Error;
+use doorkeep::host::either;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bounds::{CAPACITY, Whole};
 use crate::error::{Error, shown};
-use crate::input::{self, Unit, Value};
+use crate::host::input::{self, Unit, Value};
 use crate::lab::bounds;
 use crate::lab::columns::{Table, count};
 use crate::lab::passwords::Passwords;
@@ -68,7 +68,7 @@ pub fn bounds_of(policy: &str) -> Result<Table, Error> {
 /// One closed form of [`bounds`] by its name. Durations are texts or numbers of `unit`, in which they also come out.
 ///
 /// ```
-/// use doorkeep::input::{Unit, Value};
+/// use doorkeep::host::input::{Unit, Value};
 ///
 /// let arguments = [("policy", Value::Text("5/1m")), ("span", Value::Text("24h"))];
 /// assert_eq!(doorkeep::lab::bound("max_in", &arguments, Unit::Seconds)?, 7204.0);

@@ -2,7 +2,7 @@
 //!
 //! Every call is one round trip, one script that decides all keys or none, bounded by one deadline.
 //! When the store does not answer, `on_error` decides, and the decision says so. Calls must run
-//! within a Tokio runtime; [`runtime`] has one for hosts that bring none.
+//! within a Tokio runtime.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), doorkeep::Error> {
@@ -22,7 +22,6 @@ mod fallback;
 mod fixed_window;
 mod limiter;
 mod remote;
-pub mod runtime;
 mod single;
 mod store;
 mod token_bucket;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use doorkeep::{Decision, Error, ErrorKind, Stats, Timestamp, input};
+use doorkeep::host::input;
+use doorkeep::{Decision, Error, ErrorKind, Stats, Timestamp};
 use serde_json::{Map, Value, json};
 
 pub(crate) struct File {

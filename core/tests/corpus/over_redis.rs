@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 
+use doorkeep::host::runtime;
 use doorkeep::redis::{
-    Attempt, AttemptLimiter, FixedWindow, Limiter, RedisStore, Reservation, StoreOptions, TokenBucket, runtime,
+    Attempt, AttemptLimiter, FixedWindow, Limiter, RedisStore, Reservation, StoreOptions, TokenBucket,
 };
 use doorkeep::{Error, Key, OnError, Rule, Settlement, Strikes, Timestamp};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use doorkeep::host::input::{self, Unit, Value as Host};
 use doorkeep::http::RoundUp;
-use doorkeep::input::{self, Unit, Value as Host};
 use doorkeep::{
     AttemptLimiter, ClientIp, EmailOptions, Error, FixedWindow, Limiter, Rates, Rule, Strikes, TokenBucket,
     canonical_email, canonical_username, network,

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorkeep::redis::{AttemptLimiter, RedisStore, StoreOptions, runtime};
+use doorkeep::host::runtime;
+use doorkeep::redis::{AttemptLimiter, RedisStore, StoreOptions};
 use doorkeep::{Decision, OnError, Reason, Strikes};
 use tokio::runtime::Builder;
 

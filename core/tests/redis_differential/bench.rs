@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use doorkeep::redis::{RedisStore, StoreOptions, runtime};
+use doorkeep::host::runtime;
+use doorkeep::redis::{RedisStore, StoreOptions};
 use doorkeep::{OnError, Timestamp};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};

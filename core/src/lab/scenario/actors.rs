@@ -1,7 +1,7 @@
 //! Reads attackers and users of a scenario.
 
 use crate::error::{Error, shown};
-use crate::input;
+use crate::host::input;
 use crate::lab::passwords::{Counts, Passwords};
 use crate::lab::policy::{Policy, Unnoticed};
 use crate::lab::scenario::fields::{Field, Fields};

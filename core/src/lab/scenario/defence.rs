@@ -1,7 +1,7 @@
 //! Reads the policy of a scenario and the store behind it.
 
 use crate::error::{Error, shown};
-use crate::input;
+use crate::host::input;
 use crate::lab::policy::{By, Policy, Rules};
 use crate::lab::scenario::fields::{Field, Fields, Place};
 use crate::lab::scenario::node::{Data, Node};

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::{Error, shown};
-use crate::input::{self, Unit, Value};
+use crate::host::input::{self, Unit, Value};
 use crate::lab::scenario::node::{Data, Node};
 
 /// A place in a scenario: its line, if it has one, and its path.

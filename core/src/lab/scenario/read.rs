@@ -1,7 +1,7 @@
 //! Reads a whole scenario, and refuses what cannot be run.
 
 use crate::error::Error;
-use crate::input::Value;
+use crate::host::input::Value;
 use crate::lab::scenario::fields::{Field, Fields};
 use crate::lab::scenario::node::Node;
 use crate::lab::scenario::{Attack, Scenario, Settings, actors, defence};

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::host::input::{Unit, Value};
 use crate::http::RoundUp;
-use crate::input::{Unit, Value};
 use crate::period_text;
 use crate::time::{Period, Timestamp, out_of_range};
 

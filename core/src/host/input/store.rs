@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::bounds::store::{check_timeout, prefix_refused, timeout_refused};
 use crate::error::{Error, shown};
-use crate::input::durations::duration;
-use crate::input::{Unit, Value};
+use crate::host::input::durations::duration;
+use crate::host::input::{Unit, Value};
 use crate::redis::{StoreClock, StoreOptions};
 
 /// The prefix of a store's keys: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `ratelimit`.

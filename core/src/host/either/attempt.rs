@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::decision::Decision;
-use crate::either::{Answer, here};
 use crate::error::Error;
+use crate::host::either::{Answer, here};
 use crate::key::Key;
 use crate::limits::{self, Settlement};
 use crate::redis;

@@ -4,9 +4,9 @@
 //! `username.json` and `client-ip.json`.
 
 use crate::error::Error;
+use crate::host::input::Value;
 use crate::identity::canonical;
 use crate::identity::client_ip::DEFAULT_HEADER;
-use crate::input::Value;
 
 /// Whether the tags of an email are dropped, default not.
 ///

@@ -40,7 +40,7 @@ impl<T> Answer<T> {
     pub fn wait(self) -> T {
         match self {
             Self::Now(answer) => answer,
-            Self::Later(future) => crate::redis::runtime::block_on(future),
+            Self::Later(future) => crate::host::runtime::block_on(future),
         }
     }
 }

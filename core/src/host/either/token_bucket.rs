@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decision::OnError;
-use crate::either::{Answer, here};
 use crate::error::Error;
-use crate::input;
+use crate::host::either::{Answer, here};
+use crate::host::input;
 use crate::limits;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;

@@ -1,8 +1,8 @@
 //! A several-key limiter in memory or over a store.
 
 use crate::decision::{Decision, OnError};
-use crate::either::{Answer, Attempt, here};
 use crate::error::Error;
+use crate::host::either::{Answer, Attempt, here};
 use crate::key::Key;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;
