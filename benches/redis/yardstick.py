@@ -11,7 +11,7 @@ from pathlib import Path
 
 from server import Server
 
-SCRIPT = Path(__file__).parents[2] / "core/src/store/redis/decide.lua"
+SCRIPT = Path(__file__).parents[2] / "core/src/redis/store/decide.lua"
 ESCAPES = {"n": 10, "r": 13, "t": 9, "a": 7, "b": 8, '"': 34, "\\": 92}
 DIGEST = re.compile(r"[0-9a-f]{32}")
 RANDOM_KEY = "0" * 20 + "__rand_int__"

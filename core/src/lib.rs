@@ -33,17 +33,18 @@
 //!
 //! # Map of the modules
 //!
-//! `time`, `bounds`, `error` → `rate`, `rule`, `key`, `decision` → `policy` (pure steps) → `table` (bounded, no
-//! lock) → `registry`, `store::memory` (locks) → `engine` (test all, commit all) → `limits` (the types above).
-//! With the feature `redis`: `store::redis` (connection, scripts, breaker) → `redis` (the same limiters over a
-//! server). With the feature `lab`: `lab` (attacks over these limiters). With the feature `host`, for bindings alone:
-//! `host` (judges what host languages pass in; memory or server, chosen at run time).
+//! Each may use those before it, and none after it; `cargo test --test arrows` says so.
+//!
+//! `error` → `time`, `decision`, `stats`, `bounds`, `id` → `rate`, `period_text`, `identity` → `key`, `rule`, `policy`
+//! (pure steps), `http`, `presets`, `lint` → `table` (bounded, no lock), `registry`, `settlement` → `memory` (locks; test
+//! all, commit all; the types above). With the feature `redis`: `redis` (connection, scripts, breaker; the same limiters
+//! over a server). With the feature `lab`: `lab` (attacks over these limiters). With the feature `host`, for bindings
+//! alone: `host` (judges what host languages pass in; memory or server, chosen at run time).
 
 #![forbid(unsafe_code)]
 
 mod bounds;
 mod decision;
-mod engine;
 mod error;
 #[cfg(feature = "host")]
 #[doc(hidden)]
@@ -54,8 +55,8 @@ mod identity;
 mod key;
 #[cfg(feature = "lab")]
 pub mod lab;
-mod limits;
 pub mod lint;
+mod memory;
 mod period_text;
 mod policy;
 pub mod presets;
@@ -64,8 +65,8 @@ mod rate;
 pub mod redis;
 mod registry;
 mod rule;
+mod settlement;
 mod stats;
-mod store;
 mod table;
 mod time;
 
@@ -75,9 +76,10 @@ pub use identity::canonical::{EmailOptions, canonical_email, canonical_username}
 pub use identity::client_ip::ClientIp;
 pub use identity::network::network;
 pub use key::{Digest, Key};
-pub use limits::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Settlement, Strikes, TokenBucket};
+pub use memory::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Strikes, TokenBucket};
 pub use policy::strikes::Cancelled;
 pub use rate::{Rate, Rates};
 pub use rule::Rule;
+pub use settlement::Settlement;
 pub use stats::Stats;
 pub use time::Timestamp;

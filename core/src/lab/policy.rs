@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::lab::subject::Subject;
 use crate::lab::subjects::{Bucket, FirstComes, RuleSet, StrikeKeys};
-use crate::limits::{AttemptLimiter, FixedWindow, Strikes, TokenBucket};
+use crate::memory::{AttemptLimiter, FixedWindow, Strikes, TokenBucket};
 use crate::rule::{self, Rule};
 
 /// The limiter of a scenario.

@@ -6,10 +6,10 @@ use crate::bounds::check_key_count;
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::key::Key;
-use crate::limits::{self, Settlement};
 use crate::redis::limiter::Counted;
+use crate::redis::store::{Act, Kind};
 use crate::redis::{Limiter, here};
-use crate::store::redis::{Act, Kind};
+use crate::settlement::{self, Settlement};
 use crate::time::Timestamp;
 
 /// An attempt that was counted on all of its keys, or denied; see [`crate::Attempt`].
@@ -59,7 +59,7 @@ impl Attempt {
         check_key_count(keys.len())?;
         let new: Vec<Key> = {
             let mut state = self.state.lock();
-            limits::note_addresses(&mut state.keys, keys);
+            settlement::note_addresses(&mut state.keys, keys);
             let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
             if new.is_empty() || !state.decision.allowed() {
                 return Ok(state.decision.again());
@@ -85,7 +85,7 @@ impl Attempt {
             if !state.is_open {
                 return Ok(false);
             }
-            limits::check_settlement(settlement, &state.keys)?;
+            settlement::check(settlement, &state.keys)?;
             state.is_open = false;
             let forgiven: Vec<Key> = state.keys.iter().filter(|key| settlement.forgives(key)).cloned().collect();
             (forgiven, std::mem::take(&mut state.counted))
@@ -107,7 +107,7 @@ impl Attempt {
     /// Gives back everything but what was counted on an address alone; see [`crate::Attempt::release`]. True if this
     /// call settled the attempt and the store was reached.
     pub async fn release(&self, now: Option<Timestamp>) -> bool {
-        self.give_back(|held, key| !limits::is_address(held, key), now).await
+        self.give_back(|held, key| !settlement::is_address(held, key), now).await
     }
 
     async fn give_back(&self, is_returned: impl Fn(&[Key], &Key) -> bool, now: Option<Timestamp>) -> bool {

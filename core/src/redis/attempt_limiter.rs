@@ -7,14 +7,14 @@ use crate::decision::{Decision, OnError, Outcome};
 use crate::error::Error;
 use crate::id::AttemptId;
 use crate::key::Digest;
-use crate::limits::Strikes;
+use crate::memory::Strikes;
 use crate::policy::strikes::{self, Cancelled};
 use crate::redis::remote::Call;
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::store::{Act, Kind, Wire};
 use crate::redis::{RedisStore, here};
 use crate::rule::Rule;
 use crate::stats::Stats;
-use crate::store::redis::{Act, Kind, Wire};
 use crate::time::Timestamp;
 
 /// A [`crate::AttemptLimiter`] whose strikes many processes share.

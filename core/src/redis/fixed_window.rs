@@ -8,9 +8,9 @@ use crate::error::Error;
 use crate::period_text;
 use crate::policy::fixed_window::Policy;
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::store::{Kind, Wire};
 use crate::redis::{RedisStore, here};
 use crate::stats::Stats;
-use crate::store::redis::{Kind, Wire};
 use crate::time::{Period, Timestamp};
 
 /// A [`crate::FixedWindow`] whose counts many processes share.

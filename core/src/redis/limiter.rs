@@ -6,15 +6,15 @@ use smallvec::SmallVec;
 
 use crate::bounds::{CAPACITY, check_key_count};
 use crate::decision::{Decision, OnError};
-use crate::engine;
 use crate::error::Error;
 use crate::key::{Digest, Key};
+use crate::memory::engine;
 use crate::redis::fallback::Fallback;
 use crate::redis::remote::{Call, Remote};
+use crate::redis::store::{Act, Charges, Wire};
 use crate::redis::{Attempt, RedisStore, here};
 use crate::registry::{self, Registered, Registry};
 use crate::stats::Stats;
-use crate::store::redis::{Act, Charges, Wire};
 use crate::time::Timestamp;
 
 /// A [`crate::Limiter`] whose state many processes share. Cheap to clone.

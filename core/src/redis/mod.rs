@@ -20,6 +20,7 @@ mod attempt;
 mod attempt_limiter;
 mod fallback;
 mod fixed_window;
+mod handle;
 mod limiter;
 mod remote;
 mod single;
@@ -29,11 +30,10 @@ mod token_bucket;
 pub use attempt::Attempt;
 pub use attempt_limiter::{AttemptLimiter, Reservation};
 pub use fixed_window::FixedWindow;
+pub use handle::RedisStore;
 pub use limiter::Limiter;
-pub use store::RedisStore;
+pub use store::{Clock as StoreClock, Event, Options as StoreOptions};
 pub use token_bucket::TokenBucket;
-
-pub use crate::store::redis::{Clock as StoreClock, Event, Options as StoreOptions};
 
 use crate::time::Timestamp;
 

@@ -10,8 +10,8 @@ use crate::decision::{Decision, OnError, Outcome, Reason};
 use crate::id::AttemptId;
 use crate::key::Digest;
 use crate::redis::RedisStore;
+use crate::redis::store::{Act, Asked, Event, Reading, Request, Store, Wire};
 use crate::stats::Stats;
-use crate::store::redis::{Act, Asked, Event, Reading, Request, Store, Wire};
 use crate::time::Timestamp;
 
 /// The store of one limiter, with the limiter's own answer to its failure.

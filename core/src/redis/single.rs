@@ -9,8 +9,8 @@ use crate::key::Digest;
 use crate::redis::RedisStore;
 use crate::redis::fallback::Fallback;
 use crate::redis::remote::{Call, Remote};
+use crate::redis::store::{Act, Wire};
 use crate::stats::{RuleCounters, Stats};
-use crate::store::redis::{Act, Wire};
 
 /// One policy over a store, with a local limiter `T` for the time in which the store does not answer.
 pub(crate) struct Single<T> {

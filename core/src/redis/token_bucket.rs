@@ -7,10 +7,10 @@ use crate::decision::{OnError, Reason};
 use crate::error::Error;
 use crate::rate::{Rate, Rates};
 use crate::redis::single::{Single, Told, digest};
+use crate::redis::store::Wire;
 use crate::redis::{RedisStore, here};
 use crate::rule::Rule;
 use crate::stats::Stats;
-use crate::store::redis::Wire;
 use crate::time::Timestamp;
 
 /// A [`crate::TokenBucket`] whose buckets many processes share.

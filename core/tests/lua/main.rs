@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 const SCRIPTS: [(&str, &str); 2] = [
-    ("decide.lua", include_str!("../../src/store/redis/decide.lua")),
-    ("settle.lua", include_str!("../../src/store/redis/settle.lua")),
+    ("decide.lua", include_str!("../../src/redis/store/decide.lua")),
+    ("settle.lua", include_str!("../../src/redis/store/settle.lua")),
 ];
 
 /// The code of a script: without comments and without texts.

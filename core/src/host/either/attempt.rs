@@ -6,8 +6,9 @@ use crate::decision::Decision;
 use crate::error::Error;
 use crate::host::either::{Answer, here};
 use crate::key::Key;
-use crate::limits::{self, Settlement};
+use crate::memory;
 use crate::redis;
+use crate::settlement::Settlement;
 use crate::time::Timestamp;
 
 /// A [`crate::Attempt`] or a [`redis::Attempt`]. Cheap to clone; clones are the same attempt.
@@ -16,12 +17,12 @@ pub struct Attempt(Place);
 
 #[derive(Clone)]
 enum Place {
-    Memory(Arc<limits::Attempt>),
+    Memory(Arc<memory::Attempt>),
     Store(Arc<redis::Attempt>),
 }
 
 impl Attempt {
-    pub(super) fn memory(attempt: limits::Attempt) -> Self {
+    pub(super) fn memory(attempt: memory::Attempt) -> Self {
         Self(Place::Memory(Arc::new(attempt)))
     }
 

@@ -7,7 +7,7 @@ use crate::decision::{Decision, OnError, Outcome};
 use crate::error::Error;
 use crate::host::either::{Answer, here};
 use crate::host::input;
-use crate::limits::{self, Strikes};
+use crate::memory::{self, Strikes};
 use crate::policy::strikes::Cancelled;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 #[derive(Clone)]
 pub enum AttemptLimiter {
     /// In this process.
-    Memory(Arc<limits::AttemptLimiter>),
+    Memory(Arc<memory::AttemptLimiter>),
     /// In a store.
     Store(Arc<redis::AttemptLimiter>),
 }
@@ -29,7 +29,7 @@ pub enum Reservation {
     #[default]
     Nothing,
     /// Counted in this process.
-    Memory(limits::Reservation),
+    Memory(memory::Reservation),
     /// Counted by a limiter over a store.
     Store(redis::Reservation),
 }
@@ -46,8 +46,8 @@ impl AttemptLimiter {
         on_error: Option<OnError>,
     ) -> Result<Self, Error> {
         match (store, name) {
-            (None, None) => Ok(Self::Memory(Arc::new(limits::AttemptLimiter::new(strikes)?))),
-            (None, Some(name)) => Ok(Self::Memory(Arc::new(limits::AttemptLimiter::new(strikes)?.named(name)?))),
+            (None, None) => Ok(Self::Memory(Arc::new(memory::AttemptLimiter::new(strikes)?))),
+            (None, Some(name)) => Ok(Self::Memory(Arc::new(memory::AttemptLimiter::new(strikes)?.named(name)?))),
             (Some(_), None) => Err(input::name_required()),
             (Some(store), Some(name)) => {
                 Ok(Self::Store(Arc::new(redis::AttemptLimiter::new(store, name, strikes, on_error)?)))

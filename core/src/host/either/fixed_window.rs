@@ -7,7 +7,7 @@ use crate::decision::{Decision, OnError};
 use crate::error::Error;
 use crate::host::either::{Answer, here};
 use crate::host::input;
-use crate::limits;
+use crate::memory;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;
 use crate::time::Timestamp;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 #[derive(Clone)]
 pub enum FixedWindow {
     /// In this process.
-    Memory(Arc<limits::FixedWindow>),
+    Memory(Arc<memory::FixedWindow>),
     /// In a store.
     Store(Arc<redis::FixedWindow>),
 }
@@ -34,7 +34,7 @@ impl FixedWindow {
     ) -> Result<Self, Error> {
         match (store, name) {
             (None, name) => {
-                let made = limits::FixedWindow::new(limit, window, max_keys)?;
+                let made = memory::FixedWindow::new(limit, window, max_keys)?;
                 Ok(Self::Memory(Arc::new(match name {
                     Some(name) => made.named(name)?,
                     None => made,

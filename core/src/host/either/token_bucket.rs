@@ -7,7 +7,7 @@ use crate::decision::OnError;
 use crate::error::Error;
 use crate::host::either::{Answer, here};
 use crate::host::input;
-use crate::limits;
+use crate::memory;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;
 use crate::time::Timestamp;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 #[derive(Clone)]
 pub enum TokenBucket {
     /// In this process.
-    Memory(Arc<limits::TokenBucket>),
+    Memory(Arc<memory::TokenBucket>),
     /// In a store.
     Store(Arc<redis::TokenBucket>),
 }
@@ -34,7 +34,7 @@ impl TokenBucket {
     ) -> Result<Self, Error> {
         match (store, name) {
             (None, name) => {
-                let bucket = limits::TokenBucket::new(rate, window, capacity)?;
+                let bucket = memory::TokenBucket::new(rate, window, capacity)?;
                 Ok(Self::Memory(Arc::new(match name {
                     Some(name) => bucket.named(name)?,
                     None => bucket,

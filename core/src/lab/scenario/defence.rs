@@ -6,7 +6,7 @@ use crate::lab::policy::{By, Policy, Rules};
 use crate::lab::scenario::fields::{Field, Fields, Place};
 use crate::lab::scenario::node::{Data, Node};
 use crate::lab::scenario::{Outage, Store};
-use crate::limits::Strikes;
+use crate::memory::Strikes;
 use crate::presets;
 use crate::rate::Rates;
 use crate::rule::Rule;

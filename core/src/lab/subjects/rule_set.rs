@@ -10,7 +10,8 @@ use crate::lab::policy::{By, Rules};
 use crate::lab::rng::mix;
 use crate::lab::subject::{Answer, Request, Subject};
 use crate::lab::subjects::{at, key_parts};
-use crate::limits::{Attempt, Limiter, Settlement};
+use crate::memory::{Attempt, Limiter};
+use crate::settlement::Settlement;
 
 pub(crate) struct RuleSet {
     limiter: Limiter,

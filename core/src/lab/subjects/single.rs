@@ -8,7 +8,7 @@ use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::lab::policy::By;
 use crate::lab::subject::{Answer, Request, Subject};
 use crate::lab::subjects::{at, key_parts};
-use crate::limits::{AttemptLimiter, FixedWindow, Reservation, TokenBucket};
+use crate::memory::{AttemptLimiter, FixedWindow, Reservation, TokenBucket};
 
 /// An [`AttemptLimiter`].
 pub(crate) struct StrikeKeys {

@@ -2,7 +2,7 @@
 
 use redis::from_redis_value;
 
-use crate::store::redis::connection::Connected;
+use crate::redis::store::connection::Connected;
 
 /// The policy of a server that evicts; none where it does not, or does not say.
 pub(super) async fn evicting_policy(mut connected: Connected) -> Option<String> {

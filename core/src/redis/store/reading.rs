@@ -14,7 +14,7 @@ use crate::policy::fixed_window::Window;
 use crate::policy::gcra::{FullAt, Gcra, View};
 use crate::policy::strikes::{Strikes, Verdict};
 use crate::policy::{fixed_window, strikes};
-use crate::store::redis::wire::{Kind, Wire};
+use crate::redis::store::wire::{Kind, Wire};
 use crate::time::Timestamp;
 
 const VERSION: u8 = 1;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::bounds;
 use crate::decision::Reason;
 use crate::error::Error;
-use crate::limits::TextDigests;
+use crate::memory::TextDigests;
+use crate::memory::tables::Shards;
 use crate::policy::gcra::Gcra;
 use crate::rate::Rate;
 use crate::stats::{RuleCounters, Stats};
-use crate::store::memory::Shards;
 use crate::table::Group;
 use crate::time::Timestamp;
 

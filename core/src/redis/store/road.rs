@@ -16,7 +16,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 
-use crate::store::redis::socket::{Seen, Socket};
+use crate::redis::store::socket::{Seen, Socket};
 
 /// How many commands may wait to be written; a burst above it waits for the socket.
 const QUEUED_COMMANDS: usize = 1024;

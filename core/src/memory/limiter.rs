@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::bounds::{CAPACITY, check_key_count};
 use crate::decision::Decision;
-use crate::engine::{self, Call, Taken};
 use crate::error::Error;
 use crate::id::{AttemptId, AttemptIds};
 use crate::key::Key;
-use crate::limits::Attempt;
+use crate::memory::Attempt;
+use crate::memory::engine::{self, Call, Taken};
+use crate::memory::tables::{Found, Memory, RuleState};
 use crate::stats::Stats;
-use crate::store::memory::{Found, Memory, RuleState};
 use crate::time::Timestamp;
 
 /// Decides several keys in one call, each under a rule of rates or of strikes.

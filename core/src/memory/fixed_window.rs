@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::bounds;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
-use crate::limits::TextDigests;
+use crate::memory::TextDigests;
 use crate::policy::fixed_window::Policy;
 use crate::stats::{RuleCounters, Stats};
 use crate::table::FixedWindows;

@@ -1,14 +1,14 @@
-//! The four public limiters in memory.
+//! The four public limiters in memory: `engine` tests all and commits all, `tables` has the locks and their order.
 
 mod attempt;
 mod attempt_limiter;
+pub(crate) mod engine;
 mod fixed_window;
 mod limiter;
+mod tables;
 mod token_bucket;
 
-pub use attempt::{Attempt, Settlement};
-#[cfg(feature = "redis")]
-pub(crate) use attempt::{check_settlement, is_address, note_addresses};
+pub use attempt::Attempt;
 pub use attempt_limiter::{AttemptLimiter, Reservation, Strikes};
 pub use fixed_window::FixedWindow;
 pub use limiter::Limiter;

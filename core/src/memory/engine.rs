@@ -12,9 +12,9 @@ use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::id::AttemptId;
 use crate::key::Key;
+use crate::memory::tables::{Found, Locked, Memory, RuleState};
 use crate::policy::strikes::Verdict;
 use crate::registry;
-use crate::store::memory::{Found, Locked, Memory, RuleState};
 use crate::table::{self, Checked, Group, Slot};
 use crate::time::Timestamp;
 

@@ -4,30 +4,12 @@ use parking_lot::Mutex;
 
 use crate::bounds::check_key_count;
 use crate::decision::Decision;
-use crate::engine::Taken;
-use crate::error::{Error, shown};
+use crate::error::Error;
 use crate::key::Key;
-use crate::limits::Limiter;
+use crate::memory::Limiter;
+use crate::memory::engine::Taken;
+use crate::settlement::{self, Settlement};
 use crate::time::Timestamp;
-
-/// What a success does to the keys of an attempt, by rule name. Whatever is not named stays counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Settlement<'a> {
-    /// The keys of these rules are forgotten.
-    pub forgive: &'a [&'a str],
-    /// This attempt's own charge is given back on these rules; it lifts a lockout that it engaged.
-    pub give_back: &'a [&'a str],
-    /// Like `forgive`, for rules keyed by an address. An attacker with one valid account would wipe the
-    /// limit on the address that they attack from, so it has to be asked for by this name.
-    pub forgive_address: &'a [&'a str],
-}
-
-impl Settlement<'_> {
-    pub(crate) fn forgives(&self, key: &Key) -> bool {
-        let rule = key.rule().name();
-        self.forgive.contains(&rule) || self.forgive_address.contains(&rule)
-    }
-}
 
 /// An attempt that was counted on all of its keys, or denied.
 ///
@@ -93,7 +75,7 @@ impl Attempt {
     pub fn extend(&self, keys: &[Key], cost: u32, now: Timestamp) -> Result<Decision, Error> {
         let mut state = self.state.lock();
         check_key_count(keys.len())?;
-        note_addresses(&mut state.keys, keys);
+        settlement::note_addresses(&mut state.keys, keys);
         let new: Vec<Key> = keys.iter().filter(|key| !state.holds(key)).cloned().collect();
         if new.is_empty() || !state.decision.allowed() {
             return Ok(state.decision.again());
@@ -118,7 +100,7 @@ impl Attempt {
         if !state.is_open {
             return Ok(false);
         }
-        check_settlement(settlement, &state.keys)?;
+        settlement::check(settlement, &state.keys)?;
         let forgiven: Vec<&Key> = state.keys.iter().filter(|key| settlement.forgives(key)).collect();
         self.limiter.forget(&forgiven)?;
         let given_back = state.taken.iter().filter(|taken| settlement.give_back.contains(&taken.key.rule().name()));
@@ -142,7 +124,7 @@ impl Attempt {
     /// what was counted on an address alone. So a request that makes the application fail is not free for its address.
     /// True if this call settled the attempt.
     pub fn release(&self, now: Timestamp) -> bool {
-        self.give_back(|held, key| !is_address(held, key), now)
+        self.give_back(|held, key| !settlement::is_address(held, key), now)
     }
 
     /// Settles the attempt by giving back what was taken from some keys, chosen by the keys held and the key.
@@ -160,35 +142,4 @@ impl State {
     fn holds(&self, key: &Key) -> bool {
         self.keys.iter().any(|held| held.counts_as(key))
     }
-}
-
-/// A key that is held already may come again as an address: it then counts as one.
-pub(crate) fn note_addresses(held: &mut [Key], keys: &[Key]) {
-    for address in keys.iter().filter(|key| key.is_address()) {
-        held.iter_mut().filter(|held| held.counts_as(address)).for_each(|held| held.clone_from(address));
-    }
-}
-
-/// Whether a key counts as an address; the keys held know it best, see [`note_addresses`].
-pub(crate) fn is_address(held: &[Key], key: &Key) -> bool {
-    held.iter().any(|held| held.counts_as(key) && held.is_address())
-}
-
-/// Refuses rules in several lists, and addresses in `forgive`.
-pub(crate) fn check_settlement(settlement: &Settlement<'_>, keys: &[Key]) -> Result<(), Error> {
-    let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
-    for (list, rule) in lists.iter().enumerate().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule))) {
-        if lists.iter().enumerate().any(|(other, rules)| other != list && rules.contains(rule)) {
-            let rule = shown(rule);
-            return Err(Error::config(format!(
-                "a rule stands in more than one of forgive, give back and forgive address, rule=`{rule}`"
-            )));
-        }
-        if list == 0 && keys.iter().any(|key| key.rule().name() == *rule && key.is_address()) {
-            return Err(Error::config(format!(
-                "the rule is keyed by an address, name it under forgive address to forgive it, rule=`{rule}`"
-            )));
-        }
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::store::redis::{Event, Options, Store};
+use crate::redis::store::{Event, Options, Store};
 
 /// A Redis or Valkey server that keeps the state of limiters. Cheap to clone.
 ///

@@ -14,11 +14,11 @@ use redis::{ConnectionInfo, Value};
 
 use crate::error::Error;
 use crate::id::{AttemptId, ProcessIds};
-use crate::store::redis::connection::{Connected, Failure, Slot};
-use crate::store::redis::memory_check;
-use crate::store::redis::options::{self, Options};
-use crate::store::redis::script::{Request, Scripts, Source};
-use crate::store::redis::trouble::{self, Trouble};
+use crate::redis::store::connection::{Connected, Failure, Slot};
+use crate::redis::store::memory_check;
+use crate::redis::store::options::{self, Options};
+use crate::redis::store::script::{Request, Scripts, Source};
+use crate::redis::store::trouble::{self, Trouble};
 use crate::time::Timestamp;
 
 const PROBE_EVERY: Duration = Duration::from_secs(1);

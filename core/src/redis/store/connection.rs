@@ -15,8 +15,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ConnectionInfo, RedisError, Value};
 use tokio::sync::Mutex;
 
-use crate::store::redis::road::{self, Driver};
-use crate::store::redis::socket::{Fitness, Seen};
+use crate::redis::store::road::{self, Driver};
+use crate::redis::store::socket::{Fitness, Seen};
 use crate::time::Timestamp;
 
 const YOUNG_MICROS: u64 = 1_000_000;

@@ -10,7 +10,7 @@ use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::id::AttemptId;
 use crate::key::Digest;
-use crate::limits::TextDigests;
+use crate::memory::TextDigests;
 use crate::policy::strikes::{Cancelled, Policy, Verdict};
 use crate::stats::{RuleCounters, Stats};
 use crate::table::{Slot, StrikeTable};

@@ -8,8 +8,8 @@ use crate::id::AttemptId;
 use crate::key::Digest;
 use crate::policy::gcra::Gcra;
 use crate::policy::{fixed_window, strikes};
+use crate::redis::store::reading::Charge;
 use crate::rule::{self, Rule};
-use crate::store::redis::reading::Charge;
 
 /// A policy that state in Redis may stand under.
 #[derive(Debug)]

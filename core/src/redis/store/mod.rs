@@ -4,6 +4,7 @@
 //! half that must run beside the data, in the two scripts. Invariant: nothing that may have been
 //! executed is sent twice.
 
+mod breaker;
 mod connection;
 mod memory_check;
 mod options;
@@ -11,13 +12,12 @@ mod reading;
 mod road;
 mod script;
 mod socket;
-mod store;
 mod trouble;
 mod wire;
 
+pub use breaker::Event;
+pub(crate) use breaker::Store;
 pub use options::{Clock, Options};
 pub(crate) use reading::{Asked, Charges, Reading};
 pub(crate) use script::Request;
-pub use store::Event;
-pub(crate) use store::Store;
 pub(crate) use wire::{Act, Kind, Wire};
