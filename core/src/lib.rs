@@ -74,7 +74,7 @@ pub use decision::{Decision, OnError, Outcome, Reason};
 pub use error::{Error, ErrorKind};
 pub use identity::canonical::{EmailOptions, canonical_email, canonical_username};
 pub use identity::client_ip::ClientIp;
-pub use identity::network::network;
+pub use identity::network::{network, network_start};
 pub use key::{Digest, Key};
 pub use memory::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Strikes, TokenBucket};
 pub use policy::strikes::Cancelled;

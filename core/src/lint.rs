@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::rule::{ADDRESS, Rule};
+use crate::rule::Rule;
 
 /// Words for the one whose secret is guessed.
 const GUESSED: [&str; 4] = ["account", "email", "username", "user"];
@@ -84,7 +84,7 @@ impl Paper {
             if rule.by().is_empty() {
                 self.note(name, "does not say what it is keyed by, so the set cannot be judged: name it in `by`");
             }
-            if rule.has(ADDRESS) && rule.ipv6_prefix() > WIDEST_SAFE_PREFIX {
+            if rule.has(Rule::ADDRESS) && rule.ipv6_prefix() > WIDEST_SAFE_PREFIX {
                 self.note(
                     name,
                     "tells IPv6 addresses of one network apart, and its owner has 2^64 of them: \
@@ -130,7 +130,7 @@ impl Paper {
 
     /// What anybody can do to an account under the rules on the account alone.
     fn account_rules(&mut self, rules: &[Rule]) {
-        let client = rules.iter().position(|rule| rule.has(ADDRESS));
+        let client = rules.iter().position(|rule| rule.has(Rule::ADDRESS));
         for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.is_account_alone()) {
             if client.is_some_and(|client| client < i) {
                 continue;

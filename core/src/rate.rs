@@ -50,13 +50,6 @@ impl Rate {
         self.period.as_duration()
     }
 
-    /// The time from one to the next in µs, as a mean.
-    #[cfg(feature = "lab")]
-    #[allow(clippy::cast_precision_loss, reason = "a period is at most 2^48")]
-    pub(crate) fn mean_gap(&self) -> f64 {
-        self.period_micros() as f64 / f64::from(self.count)
-    }
-
     pub(crate) fn period_micros(&self) -> u64 {
         self.period.as_micros()
     }

@@ -11,15 +11,13 @@ use std::time::Duration;
 
 use crate::bounds;
 use crate::error::Error;
-use crate::identity::network::{self, DEFAULT_IPV6_PREFIX};
+use crate::identity::network::network;
 use crate::key::Key;
 use crate::period_text;
 use crate::rate::Rates;
 use crate::time::Period;
 
 const PLACE_BITS: u32 = 10;
-/// The word for a client's address.
-pub(crate) const ADDRESS: &str = "address";
 
 /// A named policy. Cheap to clone.
 ///
@@ -62,6 +60,12 @@ pub(crate) enum Policy {
 }
 
 impl Rule {
+    /// The prefix length unless another is given: one subscriber is usually handed a whole /64.
+    pub const DEFAULT_IPV6_PREFIX: u8 = 64;
+
+    /// The word for a client's address in [`Rule::with_by`].
+    pub const ADDRESS: &'static str = "address";
+
     /// A rule of rates, all of which must allow.
     ///
     /// # Errors
@@ -85,7 +89,7 @@ impl Rule {
         Ok(Self(Arc::new(Inner {
             name,
             policy,
-            ipv6_prefix: DEFAULT_IPV6_PREFIX,
+            ipv6_prefix: Self::DEFAULT_IPV6_PREFIX,
             secret: None,
             by: Vec::new(),
             seen: Seen::default(),
@@ -135,7 +139,7 @@ impl Rule {
     /// # Errors
     /// The text is not an IPv4 or IPv6 address.
     pub fn ip_key(&self, address: &str) -> Result<Key, Error> {
-        let bucket = network::network(address, self.0.ipv6_prefix)?;
+        let bucket = network(address, self.0.ipv6_prefix)?;
         Key::from_parts(self, &[bucket.as_bytes()], true)
     }
 
@@ -207,7 +211,7 @@ impl Rule {
 
     /// Whether all its keys are addresses.
     pub(crate) fn is_address_alone(&self) -> bool {
-        self.0.by == [ADDRESS]
+        self.0.by == [Self::ADDRESS]
     }
 
     pub(crate) fn policy_parts(&self) -> &Policy {

@@ -8,9 +8,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::bounds::IPV6_PREFIX;
 use crate::error::Error;
 
-/// One subscriber is usually handed a whole /64.
-pub(crate) const DEFAULT_IPV6_PREFIX: u8 = 64;
-
 /// The canonical text of an address's bucket: IPv4 whole, IPv6 by its prefix (32 to 128).
 ///
 /// An IPv4 address inside IPv6 (mapped, NAT64, 6to4) is that IPv4 address; zone ids are dropped.
@@ -25,14 +22,27 @@ pub(crate) const DEFAULT_IPV6_PREFIX: u8 = 64;
 /// ```
 pub fn network(address: &str, ipv6_prefix: u8) -> Result<String, Error> {
     IPV6_PREFIX.check(ipv6_prefix)?;
-    Ok(match bucket(parse(address)?, ipv6_prefix) {
+    Ok(match first_address(parse(address)?, ipv6_prefix) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("{v6}/{ipv6_prefix}"),
     })
 }
 
-/// The first address of the bucket of an address.
-pub(crate) fn bucket(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
+/// The first address of the bucket that [`network`] names, for callers that have addresses and need no text.
+///
+/// # Errors
+/// The prefix is out of bounds.
+///
+/// ```
+/// let address: std::net::IpAddr = "2001:db8:0:1::5".parse()?;
+/// assert_eq!(doorkeep::network_start(address, 64)?.to_string(), "2001:db8:0:1::");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn network_start(address: IpAddr, ipv6_prefix: u8) -> Result<IpAddr, Error> {
+    Ok(first_address(address, IPV6_PREFIX.check(ipv6_prefix)?))
+}
+
+fn first_address(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => match embedded_v4(v6) {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::lab::columns::{Table, count, seconds};
 use crate::lab::lanes::{Lane, Lanes};
-use crate::lab::rng::Rng;
+use crate::lab::rng::{Rng, mean_gap};
 use crate::lab::scenario::{self, Attack, Pace, Scenario};
 use crate::lab::subject::{Answer, Request};
 use crate::lab::tally::{Tally, Who, World};
@@ -119,7 +119,7 @@ impl Attacker {
             Pace::Greedy { top_speed } => self.grab(now, top_speed, world),
             Pace::Random(rate) => {
                 self.tick(now, world)?;
-                now.saturating_add(self.rng.gap(rate.mean_gap()))
+                now.saturating_add(self.rng.gap(mean_gap(&rate)))
             }
             Pace::Steady(rate) => {
                 self.tick(now, world)?;

@@ -5,11 +5,10 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::lab::subject::Subject;
-use crate::lab::subjects::{Bucket, FirstComes, RuleSet, StrikeKeys};
+use crate::lab::subjects::{Bucket, FirstComes, RuleSet, SEED, StrikeKeys};
 use crate::memory::{AttemptLimiter, FixedWindow, Strikes, TokenBucket};
-use crate::rule::{self, Rule};
+use crate::rule::Rule;
 
 /// The limiter of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,8 +81,8 @@ pub struct By {
 impl By {
     /// Read from the words of a rule.
     pub(crate) fn of(words: &[String]) -> Self {
-        let address = words.iter().any(|word| word == rule::ADDRESS);
-        Self { account: words.iter().any(|word| word != rule::ADDRESS), address }
+        let address = words.iter().any(|word| word == Rule::ADDRESS);
+        Self { account: words.iter().any(|word| word != Rule::ADDRESS), address }
     }
 }
 
@@ -103,7 +102,7 @@ impl Policy {
                 Box::new(StrikeKeys::new(AttemptLimiter::new(*strikes)?, *by, *forgive, *give_back))
             }
             Self::TokenBucket { rate, window, capacity, by, forgive } => {
-                let bucket = TokenBucket::new(*rate, *window, *capacity)?.repeatable(*capacity);
+                let bucket = TokenBucket::new(*rate, *window, *capacity)?.with_seed(SEED);
                 Box::new(Bucket::new(bucket, *by, *forgive))
             }
             Self::FixedWindow { limit, window, max_keys, by, forgive } => {
@@ -157,9 +156,9 @@ impl Policy {
         match self {
             Self::Rules(rules) => {
                 let by_address = rules.rules.iter().filter(|rule| By::of(rule.by()).address);
-                by_address.map(Rule::ipv6_prefix).max().unwrap_or(DEFAULT_IPV6_PREFIX)
+                by_address.map(Rule::ipv6_prefix).max().unwrap_or(Rule::DEFAULT_IPV6_PREFIX)
             }
-            _ => DEFAULT_IPV6_PREFIX,
+            _ => Rule::DEFAULT_IPV6_PREFIX,
         }
     }
 

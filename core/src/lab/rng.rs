@@ -3,6 +3,8 @@
 //! Integers only; the one logarithm is computed in software, since the rounding of a platform's own differs.
 //! Invariant: a seed and a stream repeat their draws, and a new stream changes no other.
 
+use crate::rate::Rate;
+
 /// SplitMix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
@@ -36,6 +38,12 @@ impl Rng {
     pub(crate) fn gap(&mut self, mean: f64) -> u64 {
         (-libm::log1p(-self.unit()) * mean + 0.5) as u64
     }
+}
+
+/// The time from one event of a rate to the next in µs, as a mean.
+#[allow(clippy::cast_precision_loss, reason = "a period is at most 2^48")]
+pub(crate) fn mean_gap(rate: &Rate) -> f64 {
+    rate.period().as_micros() as f64 / f64::from(rate.count())
 }
 
 /// The number in 0..1 that belongs to `id`, whoever asks and whenever.

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::net::Ipv4Addr;
 
 use crate::lab::columns::{Table, count, seconds};
-use crate::lab::rng::Rng;
+use crate::lab::rng::{Rng, mean_gap};
 use crate::lab::scenario::{self, Habit};
 use crate::lab::subject::Request;
 use crate::lab::tally::{Tally, Who, World};
@@ -50,7 +50,7 @@ struct Login {
 impl Users {
     pub(crate) fn new(index: u32, spec: &scenario::Users, seed: u64) -> Self {
         let mut rng = Rng::new(seed, u64::from(index) << 1 | 1);
-        let mean_gap = spec.logins.mean_gap() / f64::from(spec.users);
+        let mean_gap = mean_gap(&spec.logins) / f64::from(spec.users);
         let next_login = match spec.kind {
             Habit::StaleClient { .. } => spec.start,
             _ => spec.start.saturating_add(rng.gap(mean_gap)),

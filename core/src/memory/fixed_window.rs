@@ -9,7 +9,7 @@ use crate::bounds;
 use crate::decision::{Decision, Outcome, Reason, Summary, Wait};
 use crate::error::Error;
 use crate::memory::TextDigests;
-use crate::policy::fixed_window::Policy;
+use crate::policy::fixed_window::{Policy, View};
 use crate::stats::{RuleCounters, Stats};
 use crate::table::FixedWindows;
 use crate::time::{Period, Timestamp};
@@ -87,22 +87,34 @@ impl FixedWindow {
         bounds::check_key(key.as_ref())?;
         let key = self.digests.of(key.as_ref());
         let (answer, view) = self.windows.lock().consume(key, now);
-        let mut summary = Summary::new();
         match answer {
             Ok(()) => self.counters.allowed(),
-            Err(wait) => {
-                self.counters.denied(Reason::Limited);
-                summary.deny(&self.name, Reason::Limited, Wait::Micros(wait));
-            }
+            Err(_) => self.counters.denied(Reason::Limited),
         }
-        summary.left(self.policy.remaining(view.window), self.policy.reset_after(&view, now));
-        Ok(summary.into_decision())
+        Ok(self.decision(answer, &view, now))
     }
 
-    /// The wait in µs until one attempt fits; none if it fits now. Counts nothing.
-    #[cfg(feature = "lab")]
-    pub(crate) fn wait(&self, key: &[u8], now: Timestamp) -> Option<u64> {
-        self.windows.lock().wait(&self.digests.of(key), now)
+    /// What [`FixedWindow::try_consume`] would answer; counts nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use doorkeep::{FixedWindow, Timestamp};
+    ///
+    /// let resets = FixedWindow::new(1, Duration::from_secs(3600), 100_000)?;
+    /// let now = Timestamp::now();
+    /// assert!(resets.peek("ann@example.com", now)?.allowed());
+    /// assert!(resets.consume("ann@example.com", now).allowed());
+    /// assert_eq!(resets.peek("ann@example.com", now)?.retry_after_seconds(), Some(3600));
+    /// # Ok::<(), doorkeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The key is empty.
+    pub fn peek(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Decision, Error> {
+        bounds::check_key(key.as_ref())?;
+        let key = self.digests.of(key.as_ref());
+        let (answer, view) = self.windows.lock().peek(&key, now);
+        Ok(self.decision(answer, &view, now))
     }
 
     /// Forgets a key. Always true: memory does not fail.
@@ -151,5 +163,14 @@ impl FixedWindow {
     pub fn stats(&self) -> Stats {
         let windows = self.windows.lock();
         Stats::of(&self.name, &self.counters, windows.evicted(), windows.len())
+    }
+
+    fn decision(&self, answer: Result<(), u64>, view: &View, now: Timestamp) -> Decision {
+        let mut summary = Summary::new();
+        if let Err(wait) = answer {
+            summary.deny(&self.name, Reason::Limited, Wait::Micros(wait));
+        }
+        summary.left(self.policy.remaining(view.window), self.policy.reset_after(view, now));
+        summary.into_decision()
     }
 }

@@ -11,6 +11,7 @@ use crate::memory::Attempt;
 use crate::memory::engine::{self, Call, Taken};
 use crate::memory::tables::{Found, Memory, RuleState};
 use crate::stats::Stats;
+use crate::table::KeyedHash;
 use crate::time::Timestamp;
 
 /// Decides several keys in one call, each under a rule of rates or of strikes.
@@ -51,10 +52,14 @@ impl Limiter {
         Ok(Self(Arc::new(Inner { memory: Memory::new(capacity), ids: AttemptIds::default() })))
     }
 
-    /// Like [`Limiter::new`], with shards that are the same in every process.
-    #[cfg(feature = "lab")]
-    pub(crate) fn repeatable(capacity: usize) -> Self {
-        Self(Arc::new(Inner { memory: Memory::repeatable(capacity), ids: AttemptIds::default() }))
+    /// An empty limiter of the same capacity that spreads keys over its tables by `seed`, so that even what is evicted is
+    /// the same in every process: for simulations and tests.
+    ///
+    /// Not for production: without a secret, an attacker who chooses keys can aim them all at one table.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        let memory = Memory::with_hash(self.0.memory.capacity(), KeyedHash::seeded(seed));
+        Self(Arc::new(Inner { memory, ids: AttemptIds::default() }))
     }
 
     /// Counts `cost` on every key, or nothing on any. Cost 0 asks only. A strike rule counts one attempt whatever the cost.

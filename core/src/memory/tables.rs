@@ -106,13 +106,11 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, shards: Shards::new(capacity), rules: Registry::default() }
+        Self::with_hash(capacity, KeyedHash::new())
     }
 
-    #[cfg(feature = "lab")]
-    pub(crate) fn repeatable(capacity: usize) -> Self {
-        let shards = Shards::with_hash(capacity, KeyedHash::known());
-        Self { capacity, shards, rules: Registry::default() }
+    pub(crate) fn with_hash(capacity: usize, hash: KeyedHash) -> Self {
+        Self { capacity, shards: Shards::with_hash(capacity, hash), rules: Registry::default() }
     }
 
     pub(crate) fn capacity(&self) -> usize {

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::bounds;
-use crate::decision::Reason;
+use crate::decision::{Reason, Wait};
 use crate::error::Error;
 use crate::memory::TextDigests;
 use crate::memory::tables::Shards;
 use crate::policy::gcra::Gcra;
 use crate::rate::Rate;
 use crate::stats::{RuleCounters, Stats};
-use crate::table::Group;
+use crate::table::{Group, KeyedHash};
 use crate::time::Timestamp;
 
 const ONE_GROUP: Group = 0;
@@ -34,6 +34,7 @@ const ONE_GROUP: Group = 0;
 pub struct TokenBucket {
     name: Arc<str>,
     rate: u32,
+    capacity: usize,
     digests: TextDigests,
     buckets: Shards,
     closed: AtomicBool,
@@ -53,6 +54,7 @@ impl TokenBucket {
         Ok(Self {
             name: "token-bucket".into(),
             rate,
+            capacity,
             digests: TextDigests::new(),
             buckets,
             closed: AtomicBool::new(false),
@@ -60,24 +62,15 @@ impl TokenBucket {
         })
     }
 
-    /// The same bucket, empty, with shards that are the same in every process.
-    #[cfg(feature = "lab")]
-    pub(crate) fn repeatable(mut self, capacity: usize) -> Self {
+    /// The same bucket, empty, that spreads keys over its tables by `seed`, so that even what is evicted is the same in
+    /// every process: for simulations and tests. Not for production, see [`Limiter::with_seed`](crate::Limiter::with_seed).
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
         let gcra = *self.buckets.lock(0).gcra(ONE_GROUP);
-        self.buckets = Shards::with_hash(capacity, crate::table::KeyedHash::known());
+        self.buckets = Shards::with_hash(self.capacity, KeyedHash::seeded(seed));
         self.buckets.add_group(gcra);
-        self.digests = TextDigests::known();
+        self.digests = TextDigests::seeded(seed);
         self
-    }
-
-    /// The wait in µs until one token is there; none if there is one now. Takes nothing.
-    #[cfg(feature = "lab")]
-    pub(crate) fn wait(&self, key: &[u8], now: Timestamp) -> Option<u64> {
-        let key = self.digests.of(key);
-        match self.buckets.lock_of(&key).check(&key, ONE_GROUP, now, 1).tested {
-            Err(crate::decision::Wait::Micros(wait)) => Some(wait),
-            _ => None,
-        }
     }
 
     /// The same bucket under a name of its own: its rule in counters.
@@ -120,6 +113,32 @@ impl TokenBucket {
             self.counters.denied(Reason::Limited);
         }
         admitted
+    }
+
+    /// The wait until one token is there; none if there is one now. Takes nothing, and asks a closed bucket like an open one.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use doorkeep::{Timestamp, TokenBucket};
+    ///
+    /// let tokens = TokenBucket::new(1, Duration::from_secs(60), 10_000)?;
+    /// let now = Timestamp::now();
+    /// assert_eq!(tokens.retry_after("user:123", now)?, None);
+    /// assert!(tokens.allow("user:123", now));
+    /// assert_eq!(tokens.retry_after("user:123", now)?, Some(Duration::from_secs(60)));
+    /// # Ok::<(), doorkeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The key is empty.
+    pub fn retry_after(&self, key: impl AsRef<[u8]>, now: Timestamp) -> Result<Option<Duration>, Error> {
+        bounds::check_key(key.as_ref())?;
+        let key = self.digests.of(key.as_ref());
+        match self.buckets.lock_of(&key).check(&key, ONE_GROUP, now, 1).tested {
+            Err(Wait::Micros(wait)) => Ok(Some(Duration::from_micros(wait))),
+            // A bucket holds at least one token, so no wait for one is for ever.
+            Ok(_) | Err(Wait::Never) => Ok(None),
+        }
     }
 
     /// Fills the bucket of a key. Does nothing for an empty key. Always true: memory does not fail.

@@ -54,6 +54,18 @@ impl FixedWindow {
         Ok(decision)
     }
 
+    /// What [`FixedWindow::consume`] would answer; counts nothing.
+    ///
+    /// # Errors
+    /// The key is empty.
+    pub async fn peek(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<Decision, Error> {
+        let key = key.as_ref();
+        match self.single.ask(digest(key)?, self.single.remote.peeking(1, now)).await {
+            Told::Decision(decision) => Ok(decision),
+            Told::AskHere(local) => Ok(Decision { degraded: true, ..local.peek(key, here(now))? }),
+        }
+    }
+
     /// Forgets a key, here and in the store. False if the store was not reached.
     ///
     /// # Errors

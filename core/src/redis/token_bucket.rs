@@ -82,6 +82,18 @@ impl TokenBucket {
         }
     }
 
+    /// The wait until one token is there; none if there is one now, or nobody can tell. Takes nothing.
+    ///
+    /// # Errors
+    /// The key is empty.
+    pub async fn retry_after(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<Option<Duration>, Error> {
+        let key = key.as_ref();
+        match self.single.ask(digest(key)?, self.single.remote.peeking(1, now)).await {
+            Told::Decision(decision) => Ok(decision.retry_after.filter(|_| !decision.allowed())),
+            Told::AskHere(local) => local.retry_after(key, here(now)),
+        }
+    }
+
     /// Fills the bucket of a key, here and in the store. False if the store was not reached. An empty key has no bucket.
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> bool {
         let Ok(digest) = digest(key.as_ref()) else { return true };

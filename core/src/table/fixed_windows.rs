@@ -84,11 +84,10 @@ impl FixedWindows {
         (tested.map(drop), View { window, is_open: true, ..view })
     }
 
-    /// The wait in µs until one attempt fits; none if it fits now. Counts nothing.
-    #[cfg(feature = "lab")]
-    pub(crate) fn wait(&self, key: &Digest, now: Timestamp) -> Option<u64> {
+    /// What [`FixedWindows::consume`] would answer, and the window as it stands. Counts nothing.
+    pub(crate) fn peek(&self, key: &Digest, now: Timestamp) -> (Result<(), u64>, View) {
         let view = self.policy.load(self.slots.find(key, 0).map(|slot| self.slots.get(slot).window), now);
-        self.policy.test(&view, now).err()
+        (self.policy.test(&view, now).map(drop), view)
     }
 
     pub(crate) fn reset(&mut self, key: &Digest) {

@@ -22,7 +22,7 @@ use std::fmt;
 use crate::bounds::{self, Whole};
 use crate::decision::OnError;
 use crate::error::{Error, shown};
-use crate::identity::network::DEFAULT_IPV6_PREFIX;
+use crate::rule::Rule;
 use crate::time::Timestamp;
 
 const DEFAULT_CAPACITY: u64 = 100_000;
@@ -116,7 +116,7 @@ whole_numbers! {
     /// How many windows a limiter holds: 1 to 2^30, default 100,000.
     capacity: usize = bounds::CAPACITY, Some(DEFAULT_CAPACITY);
     /// The prefix that IPv6 addresses are cut to: 32 to 128, default 64.
-    ipv6_prefix: u8 = bounds::IPV6_PREFIX, Some(u64::from(DEFAULT_IPV6_PREFIX));
+    ipv6_prefix: u8 = bounds::IPV6_PREFIX, Some(u64::from(Rule::DEFAULT_IPV6_PREFIX));
     /// What an attempt costs: 0 to 2^32 - 1, default 1.
     cost: u32 = COST, Some(1);
     /// The count of a rate: 1 to 2^26, required.

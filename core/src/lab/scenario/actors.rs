@@ -4,6 +4,7 @@ use crate::error::{Error, shown};
 use crate::host::input;
 use crate::lab::passwords::{Counts, Passwords};
 use crate::lab::policy::{Policy, Unnoticed};
+use crate::lab::rng::mean_gap;
 use crate::lab::scenario::fields::{Field, Fields};
 use crate::lab::scenario::node::Data;
 use crate::lab::scenario::read::{FASTEST, rate};
@@ -220,7 +221,7 @@ pub(crate) fn users(fields: Fields<'_>, duration: u64) -> Result<Users, Error> {
         Some(_) if is_stale => return Err(logins.error("a stale client has every, not logins")),
         Some(_) => {
             let rate = rate(&logins)?;
-            if rate.mean_gap() < f64::from(users) {
+            if mean_gap(&rate) < f64::from(users) {
                 return Err(
                     logins.error(format_args!("all users together must log in at most {FASTEST} times a second"))
                 );

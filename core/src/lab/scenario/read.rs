@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::host::input::Value;
+use crate::lab::rng::mean_gap;
 use crate::lab::scenario::fields::{Field, Fields};
 use crate::lab::scenario::node::Node;
 use crate::lab::scenario::{Attack, Scenario, Settings, actors, defence};
@@ -107,7 +108,7 @@ pub(crate) const FASTEST: u32 = 1_000_000;
 /// `10/1s`, or a number a second.
 pub(crate) fn rate(field: &Field<'_>) -> Result<Rate, Error> {
     let rate = any_rate(field)?;
-    if rate.mean_gap() < 1.0 {
+    if mean_gap(&rate) < 1.0 {
         return Err(field.error(format_args!("must be at most {FASTEST} a second")));
     }
     Ok(rate)

@@ -8,15 +8,22 @@ pub(crate) use single::{Bucket, FirstComes, StrikeKeys};
 
 use std::net::IpAddr;
 
-use crate::identity::network;
+use crate::identity::network::network_start;
 use crate::lab::policy::By;
 use crate::lab::subject::Request;
 use crate::time::Timestamp;
 
+/// Keys of the lab are its own, and its runs must be repeatable.
+pub(crate) const SEED: u64 = 0;
+
 /// What stands for a key: the account and the bucket of the address, each with a bit that says whether it is there.
 fn key_parts(by: By, request: &Request, ipv6_prefix: u8) -> (u64, u128) {
     let account = if by.account { u64::from(request.account) | 1 << 32 } else { 0 };
-    let address = if by.address { bits_of(network::bucket(request.address, ipv6_prefix)) } else { 0 };
+    let address = if by.address {
+        bits_of(network_start(request.address, ipv6_prefix).expect("a rule has a valid prefix"))
+    } else {
+        0
+    };
     (account, address)
 }
 

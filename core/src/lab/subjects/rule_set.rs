@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::bounds::CAPACITY;
 use crate::decision::Decision;
 use crate::error::{Error, shown};
 use crate::key::{Digest, Key};
 use crate::lab::policy::{By, Rules};
 use crate::lab::rng::mix;
 use crate::lab::subject::{Answer, Request, Subject};
-use crate::lab::subjects::{at, key_parts};
+use crate::lab::subjects::{SEED, at, key_parts};
 use crate::memory::{Attempt, Limiter};
 use crate::settlement::Settlement;
 
@@ -49,7 +48,7 @@ impl RuleSet {
             .collect();
         let settles = ![&policy.forgive, &policy.give_back, &policy.forgive_address].iter().all(|list| list.is_empty());
         let mut subject = Self {
-            limiter: Limiter::repeatable(CAPACITY.check(policy.capacity)?),
+            limiter: Limiter::new(policy.capacity)?.with_seed(SEED),
             keys: keys?,
             by,
             policy: policy.clone(),

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::decision::{Decision, Reason};
-use crate::identity::network::DEFAULT_IPV6_PREFIX;
 use crate::lab::policy::By;
 use crate::lab::subject::{Answer, Request, Subject};
 use crate::lab::subjects::{at, key_parts};
 use crate::memory::{AttemptLimiter, FixedWindow, Reservation, TokenBucket};
+use crate::rule::Rule;
 
 /// An [`AttemptLimiter`].
 pub(crate) struct StrikeKeys {
@@ -58,7 +58,7 @@ impl Subject for StrikeKeys {
     }
 }
 
-/// A [`TokenBucket`]. It tells no wait; the lab's attacker knows the policy, and so the moment of the next token.
+/// A [`TokenBucket`]. A denial by it has no wait, so the wait is asked for.
 pub(crate) struct Bucket {
     bucket: TokenBucket,
     by: By,
@@ -83,7 +83,8 @@ impl Subject for Bucket {
     }
 
     fn peek(&mut self, request: &Request, now: u64) -> Answer {
-        waiting(self.bucket.wait(&key_of(self.by, request), at(now)), Reason::Limited, self.by)
+        let wait = self.bucket.retry_after(key_of(self.by, request), at(now)).expect(NOT_EMPTY);
+        waiting(wait.map(micros), Reason::Limited, self.by)
     }
 
     fn table(&self) -> (u64, u64) {
@@ -117,7 +118,9 @@ impl Subject for FirstComes {
     }
 
     fn peek(&mut self, request: &Request, now: u64) -> Answer {
-        waiting(self.window.wait(&key_of(self.by, request), at(now)), Reason::Limited, self.by)
+        let decision = self.window.peek(key_of(self.by, request), at(now)).expect(NOT_EMPTY);
+        let wait = decision.retry_after.filter(|_| !decision.allowed());
+        waiting(wait.map(micros), Reason::Limited, self.by)
     }
 
     fn table(&self) -> (u64, u64) {
@@ -129,7 +132,7 @@ impl Subject for FirstComes {
 const NOT_EMPTY: &str = "a key of numbers is not empty";
 
 fn key_of(by: By, request: &Request) -> [u8; 24] {
-    let (account, address) = key_parts(by, request, DEFAULT_IPV6_PREFIX);
+    let (account, address) = key_parts(by, request, Rule::DEFAULT_IPV6_PREFIX);
     let mut key = [0; 24];
     key[..8].copy_from_slice(&account.to_be_bytes());
     key[8..].copy_from_slice(&address.to_be_bytes());
