@@ -101,9 +101,6 @@ export interface NativeClientIp {
   readonly reach: number
 }
 
-/** Name and values of each column by turns; an ArrayBuffer holds float64. */
-export type NativeColumns = readonly (string | ArrayBuffer | readonly string[])[]
-
 export interface NativeRate {
   readonly text: string
   readonly count: number
@@ -176,9 +173,6 @@ interface Native {
   attemptRelease(attempt: Handle, now: Given): Done
   attemptExtend(cost: Given, now: Given, attempt: Handle): Done
   /** Name and columns of each table by turns. */
-  labSimulate(scenario: string): readonly (string | NativeColumns)[] | Failed
-  labBounds(policy: Given): NativeColumns | Failed
-  labBound(name: Given, names: readonly string[], values: readonly Given[]): number | Failed
   span(duration: Given): number | Failed
   now(moment: Given): number | Failed
   unknownOption(name: string): Failed

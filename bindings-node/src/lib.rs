@@ -22,7 +22,6 @@ mod failure;
 mod fixed_window;
 mod http;
 mod key;
-mod lab;
 mod limiter;
 mod methods;
 mod options;
@@ -99,9 +98,6 @@ fn open(env: napi::sys::napi_env) -> call::Answer {
         (c"attemptCancel", attempt::cancel),
         (c"attemptRelease", attempt::release),
         (c"attemptExtend", attempt::extend),
-        (c"labSimulate", lab::simulate),
-        (c"labBounds", lab::bounds),
-        (c"labBound", lab::bound),
         (c"span", options::span),
         (c"now", options::now),
         (c"unknownOption", options::unknown),

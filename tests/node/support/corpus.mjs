@@ -30,7 +30,7 @@ export const FUNCTION_FILES = [
   'rates',
   'username',
 ]
-/** A repeated call after a lost reply, for which hosts have no call; and the lab, which has a test of its own. */
+/** A repeated call after a lost reply, for which hosts have no call; and the lab, which Node does not have. */
 const ELSEWHERE = ['strikes-repeated', 'lab']
 
 /** The names of all files that there are, for the test that none is forgotten. */
