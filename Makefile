@@ -17,7 +17,8 @@ NODE_TOOLS := node_modules/.package-lock.json
 MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/.venv" $(VENV)/maturin
 
 core := Cargo.toml Cargo.lock core/Cargo.toml $(shell find core/src -type f)
-python_native := $(core) pyproject.toml bindings-python/Cargo.toml $(shell find bindings-python/src -type f)
+lab := lab/Cargo.toml $(shell find lab/src -type f)
+python_native := $(core) $(lab) pyproject.toml bindings-python/Cargo.toml $(shell find bindings-python/src -type f)
 node_native := $(core) bindings-node/Cargo.toml bindings-node/build.rs $(shell find bindings-node/src -type f)
 node_package := $(wildcard tsconfig*.json) $(shell find bindings-node/lib -type f)
 # A module that was removed by hand is built again, whatever its stamp says.
@@ -41,7 +42,7 @@ test: lint rust model python node cross readme notebooks docs examples browser f
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features doorkeep/host,doorkeep/lab,doorkeep/redis --locked -- -D warnings
+	cargo clippy --workspace --all-targets --features doorkeep/host,doorkeep/redis --locked -- -D warnings
 	cargo clippy -p doorkeep --no-default-features --locked -- -D warnings
 	cargo clippy -p doorkeep --features redis --locked -- -D warnings
 	$(VENV)/ruff check .
@@ -55,11 +56,11 @@ lint: build ## check the form and the types of all languages
 	$(VENV)/python -m mypy.stubtest doorkeep._native --mypy-config-file pyproject.toml --allowlist bindings-python/stubtest-allowlist.txt
 	npm run --silent lint
 
-rust: build/servers ## test the core, in memory and over both servers
+rust: build/servers ## test the core, in memory and over both servers, and the lab
 	if cargo nextest --version >/dev/null 2>&1; \
-		then $(with_servers) cargo nextest run -p doorkeep --features host,lab,redis --locked; \
-		else $(with_servers) cargo test -p doorkeep --features host,lab,redis --tests --locked; fi
-	cargo test --doc -p doorkeep --features host,lab,redis --locked
+		then $(with_servers) cargo nextest run -p doorkeep -p doorkeep-lab --features doorkeep/host,doorkeep/redis --locked; \
+		else $(with_servers) cargo test -p doorkeep -p doorkeep-lab --features doorkeep/host,doorkeep/redis --tests --locked; fi
+	cargo test --doc -p doorkeep -p doorkeep-lab --features doorkeep/host,doorkeep/redis --locked
 
 model: .venv/installed ## replay the vectors in the model that stands beside the core
 	$(VENV)/python tests/model/check.py

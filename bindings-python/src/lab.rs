@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use doorkeep::host::input::{Unit, Value};
-use doorkeep::lab::{self, Column, Scenario, Table};
+use doorkeep_lab::{Column, Progress, Scenario, Table};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
@@ -71,7 +71,7 @@ pub(crate) fn json(scenario: &str) -> Answer<String> {
 #[pyfunction]
 #[pyo3(name = "lab_bounds")]
 pub(crate) fn bounds<'py>(py: Python<'py>, policy: &str) -> Answer<Bound<'py, PyDict>> {
-    Ok(columns(py, &lab::bounds_of(policy)?)?)
+    Ok(columns(py, &doorkeep_lab::bounds_of(policy)?)?)
 }
 
 /// One closed form by its name. Durations are texts or seconds; those that come out are seconds.
@@ -86,7 +86,7 @@ pub(crate) fn bound(name: &str, arguments: Option<&Bound<'_, PyDict>>) -> Answer
     }
     let arguments: Vec<(&str, Value<'_>)> =
         names.iter().zip(&given).map(|(name, value)| (name.as_str(), value.value())).collect();
-    Ok(lab::bound(name, &arguments, Unit::Seconds)?)
+    Ok(doorkeep_lab::bound(name, &arguments, Unit::Seconds)?)
 }
 
 /// A plain argument that outlives its object.
@@ -116,7 +116,7 @@ impl Owned {
 }
 
 /// Whether the run goes on.
-fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, at: lab::Progress) -> PyResult<bool> {
+fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, at: Progress) -> PyResult<bool> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(true) };
     let answer = progress.bind(py).call1((at.events, at.done))?;

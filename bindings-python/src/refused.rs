@@ -9,15 +9,22 @@ use pyo3::types::PyType;
 
 pub(crate) type Answer<T> = Result<T, Refused>;
 
-/// An error of the core, or one that Python raised while an argument was read.
+/// An error of the core or of the lab, or one that Python raised while an argument was read.
 pub(crate) enum Refused {
     Core(Error),
+    Lab(doorkeep_lab::Error),
     Python(PyErr),
 }
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         Self::Core(error)
+    }
+}
+
+impl From<doorkeep_lab::Error> for Refused {
+    fn from(error: doorkeep_lab::Error) -> Self {
+        Self::Lab(error)
     }
 }
 
@@ -31,12 +38,14 @@ impl From<Refused> for PyErr {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Python(error) => error,
-            Refused::Core(error) => Python::attach(|py| {
-                class_of(py, error.kind())
-                    .map_or_else(|missing| missing, |class| PyErr::from_type(class, error.to_string()))
-            }),
+            Refused::Core(error) => raised(error.kind(), error.to_string()),
+            Refused::Lab(error) => raised(ErrorKind::Config, error.to_string()),
         }
     }
+}
+
+fn raised(kind: ErrorKind, text: String) -> PyErr {
+    Python::attach(|py| class_of(py, kind).map_or_else(|missing| missing, |class| PyErr::from_type(class, text)))
 }
 
 fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {

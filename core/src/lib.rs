@@ -38,8 +38,8 @@
 //! `error` → `time`, `decision`, `stats`, `bounds`, `id` → `rate`, `period_text`, `identity` → `key`, `rule`, `policy`
 //! (pure steps), `http`, `presets`, `lint` → `table` (bounded, no lock), `registry`, `settlement` → `memory` (locks; test
 //! all, commit all; the types above). With the feature `redis`: `redis` (connection, scripts, breaker; the same limiters
-//! over a server). With the feature `lab`: `lab` (attacks over these limiters). With the feature `host`, for bindings
-//! alone: `host` (judges what host languages pass in; memory or server, chosen at run time).
+//! over a server). With the feature `host`, for bindings alone: `host` (judges what host languages pass in; memory or
+//! server, chosen at run time). The crate `doorkeep-lab` runs attacks over these limiters.
 
 #![forbid(unsafe_code)]
 
@@ -53,8 +53,6 @@ pub mod http;
 mod id;
 mod identity;
 mod key;
-#[cfg(feature = "lab")]
-pub mod lab;
 pub mod lint;
 mod memory;
 mod period_text;

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use doorkeep::lab::Scenario;
 use doorkeep::{Digest, Key, Limiter, Rule, Timestamp};
+use doorkeep_lab::Scenario;
 
 use crate::table::Table;
 

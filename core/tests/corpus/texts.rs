@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fields::{Fields, bytes, failure, files};
 
-/// What has no steps: these files, those of `answers.rs`, and the runs of the lab, which `tests/lab` repeats.
+/// What has no steps: these files, those of `answers.rs`, and the runs of the lab, which `lab/tests/lab` repeats.
 pub(crate) const FILES: [&str; 11] = [
     "client-ip.json",
     "config.json",

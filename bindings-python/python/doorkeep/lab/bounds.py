@@ -2,7 +2,7 @@
 
 Holds no formula: names, bounds and messages are the core's. Needs neither NumPy nor matplotlib. Invariant: each number
 is that of a greedy attacker from full windows over a half-open span, and a run hits it to the last unit. Tested in
-`tests/python/test_lab.py`, the core's formulas in `core/tests/lab`.
+`tests/python/test_lab.py`, the core's formulas in `lab/tests/lab`.
 
 A policy is a text: ``5/1m,50/1h`` (rates), ``s5/15m`` (strikes: 5, then 15 minutes) or ``w100/1m`` (fixed window).
 Spans are texts, seconds or timedeltas; what comes out as a duration is seconds.

@@ -19,7 +19,7 @@ macro_rules! durations {
         /// # Errors
         /// The value is not a whole number of microseconds within 1 µs to 2^48 µs.
         pub fn $name(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
-            duration($what, value, unit, $default)
+            duration_or($what, value, unit, $default)
         }
     )*};
 }
@@ -52,11 +52,19 @@ pub fn span(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
 pub fn round_up(value: Value<'_>, unit: Unit) -> Result<Option<RoundUp>, Error> {
     match value {
         Value::Missing => Ok(None),
-        _ => duration("round up", value, unit, None).and_then(RoundUp::new).map(Some),
+        _ => duration("round up", value, unit).and_then(RoundUp::new).map(Some),
     }
 }
 
-pub(crate) fn duration(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Result<Duration, Error> {
+/// A duration of the host's own, under the name that errors give it, required.
+///
+/// # Errors
+/// The value is not a whole number of microseconds within 1 µs to 2^48 µs.
+pub fn duration(what: &str, value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
+    duration_or(what, value, unit, None)
+}
+
+fn duration_or(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Result<Duration, Error> {
     let period = micros(what, value, unit, default)?.and_then(Period::from_micros);
     period.map(Period::as_duration).ok_or_else(|| out_of_range(what, Period::MAX, &value.to_string()))
 }

@@ -8,9 +8,7 @@ mod identity;
 #[cfg(feature = "redis")]
 mod store;
 
-#[cfg(feature = "lab")]
-pub(crate) use durations::duration;
-pub use durations::{bucket_window, lockout_window, rate_period, round_up, span, window};
+pub use durations::{bucket_window, duration, lockout_window, rate_period, round_up, span, window};
 pub use identity::{
     SPELLING_REACH, client_ip_header, drop_gmail_dots, drop_tags, email, not_headers, peer_not_text, username,
 };
@@ -18,6 +16,7 @@ pub use identity::{
 pub use store::{name_required, store_clock, store_prefix, store_timeout};
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::bounds::{self, Whole};
 use crate::decision::OnError;
@@ -72,7 +71,9 @@ pub enum Unit {
 }
 
 impl Unit {
-    pub(crate) fn micros(self) -> u32 {
+    /// The microseconds of one.
+    #[must_use]
+    pub fn micros(self) -> u32 {
         10_u32.pow(self.decimals())
     }
 
@@ -218,7 +219,16 @@ pub fn wtf8(units: &[u16]) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn whole(bound: Whole, value: Value<'_>, default: Option<u64>) -> Result<u64, Error> {
+/// A whole number of the host's own, under the name that errors give it, required.
+///
+/// # Errors
+/// The value is not a whole number within these bounds.
+pub fn whole_number(name: &'static str, bounds: RangeInclusive<u64>, value: Value<'_>) -> Result<u64, Error> {
+    let (min, max) = bounds.into_inner();
+    whole(Whole { name, min, max }, value, None)
+}
+
+fn whole(bound: Whole, value: Value<'_>, default: Option<u64>) -> Result<u64, Error> {
     let number = match value {
         Value::Missing => match default {
             Some(default) => return Ok(default),

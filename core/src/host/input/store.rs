@@ -30,7 +30,7 @@ pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
     if value == Value::Missing {
         return Ok(StoreOptions::default().timeout);
     }
-    let timeout = duration("timeout", value, unit, None).and_then(|timeout| check_timeout(timeout).map(|()| timeout));
+    let timeout = duration("timeout", value, unit).and_then(|timeout| check_timeout(timeout).map(|()| timeout));
     timeout.map_err(|_| timeout_refused(value))
 }
 
