@@ -45,6 +45,7 @@ lint: build ## check the form and the types of all languages
 	cargo clippy --workspace --all-targets --features doorkeep/host,doorkeep/redis --locked -- -D warnings
 	cargo clippy -p doorkeep --no-default-features --locked -- -D warnings
 	cargo clippy -p doorkeep --features redis --locked -- -D warnings
+	$(VENV)/python tests/arrows.py
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy

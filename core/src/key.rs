@@ -10,6 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
+use crate::identity::network::network;
 use crate::rule::Rule;
 
 /// The first 16 bytes of SHA-256 (or HMAC-SHA-256) over the parts of a key, each with its length before it.
@@ -138,6 +139,25 @@ impl Key {
     /// Whether both are counted as one.
     pub(crate) fn counts_as(&self, other: &Self) -> bool {
         self.digest == other.digest && self.rule == other.rule
+    }
+}
+
+impl Rule {
+    /// The key of a value made of one or more parts, each UTF-8 or WTF-8 bytes. Parts are not trimmed.
+    ///
+    /// # Errors
+    /// There is no part, or one is empty: an empty key is an error, not a shared bucket.
+    pub fn key(&self, parts: &[&[u8]]) -> Result<Key, Error> {
+        Key::from_parts(self, parts, self.is_address_alone())
+    }
+
+    /// The key of a client address: `rule.key(network(address, prefix))`.
+    ///
+    /// # Errors
+    /// The text is not an IPv4 or IPv6 address.
+    pub fn ip_key(&self, address: &str) -> Result<Key, Error> {
+        let bucket = network(address, self.ipv6_prefix())?;
+        Key::from_parts(self, &[bucket.as_bytes()], true)
     }
 }
 

@@ -33,9 +33,9 @@
 //!
 //! # Map of the modules
 //!
-//! Each may use those before it, and none after it; `cargo test --test arrows` says so.
+//! Each may use those before it, and none after it; `tests/arrows.py` says so.
 //!
-//! `error` → `time`, `decision`, `stats`, `bounds`, `id` → `rate`, `period_text`, `identity` → `key`, `rule`, `policy`
+//! `error` → `time`, `decision`, `stats`, `bounds`, `id` → `period_text`, `rate`, `identity` → `rule`, `key`, `policy`
 //! (pure steps), `http`, `presets`, `lint` → `table` (bounded, no lock), `registry`, `settlement` → `memory` (locks; test
 //! all, commit all; the types above). With the feature `redis`: `redis` (connection, scripts, breaker; the same limiters
 //! over a server). With the feature `host`, for bindings alone: `host` (judges what host languages pass in; memory or

@@ -11,8 +11,6 @@ use std::time::Duration;
 
 use crate::bounds;
 use crate::error::Error;
-use crate::identity::network::network;
-use crate::key::Key;
 use crate::period_text;
 use crate::rate::Rates;
 use crate::time::Period;
@@ -124,23 +122,6 @@ impl Rule {
         bounds::check_words(by)?;
         Arc::make_mut(&mut self.0).by = by.iter().map(ToString::to_string).collect();
         Ok(self)
-    }
-
-    /// The key of a value made of one or more parts, each UTF-8 or WTF-8 bytes. Parts are not trimmed.
-    ///
-    /// # Errors
-    /// There is no part, or one is empty: an empty key is an error, not a shared bucket.
-    pub fn key(&self, parts: &[&[u8]]) -> Result<Key, Error> {
-        Key::from_parts(self, parts, self.is_address_alone())
-    }
-
-    /// The key of a client address: `rule.key(network(address, prefix))`.
-    ///
-    /// # Errors
-    /// The text is not an IPv4 or IPv6 address.
-    pub fn ip_key(&self, address: &str) -> Result<Key, Error> {
-        let bucket = network(address, self.0.ipv6_prefix)?;
-        Key::from_parts(self, &[bucket.as_bytes()], true)
     }
 
     /// The name.

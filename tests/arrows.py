@@ -1,0 +1,103 @@
+"""Compares which room imports which with the tables in ARCHITECTURE.md, "Which way imports go".
+
+A room is a file or a folder directly under a source folder. Fails on an arrow that is in the code and not in the
+table, on one that is in the table and not in the code, and on a room that imports one further down in the table. So
+what passes has no circle. Run by `make lint`.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADING = "## Which way imports go"
+
+Arrows = dict[str, set[str]]
+
+
+@dataclass(frozen=True)
+class Language:
+    """How one source folder says what it imports."""
+
+    folder: str
+    suffix: str
+    # A file that only re-exports the others is no room.
+    root: str
+    comment: re.Pattern[str]
+    # The names that a text imports from the root of the folder, as they are written there.
+    imported: Callable[[str], set[str]]
+    # Names that the root re-exports, and the rooms that they come from.
+    exported: Callable[[str], dict[str, str]]
+
+
+def rust_imports(text: str) -> set[str]:
+    """Return the first segment of each path that begins with `crate::`, also within braces."""
+    braces = (name for group in re.findall(r"\bcrate::\{([^}]*)\}", text) for name in group.split(","))
+    return set(re.findall(r"\bcrate::(\w+)", text)) | {name.strip().split("::")[0] for name in braces if name.strip()}
+
+
+def rust_exports(text: str) -> dict[str, str]:
+    """Return the room of each name that `pub use room::{...}` lifts to the root."""
+    lifted = re.findall(r"^pub use (\w+)::(?:\w+::)*(?:(\w+)|\{([^}]*)\});", text, flags=re.MULTILINE)
+    return {name.strip(): room for room, one, several in lifted for name in (one or several).split(",")}
+
+
+LANGUAGES = [
+    Language("core/src", ".rs", "lib.rs", re.compile(r"//[^\n]*"), rust_imports, rust_exports),
+]
+
+
+def in_code(language: Language) -> Arrows:
+    """Return the rooms of a folder and what each imports."""
+    folder = ROOT / language.folder
+    root = folder / language.root
+    exported = language.exported(language.comment.sub("", root.read_text()))
+    arrows: Arrows = {}
+    for file in sorted(folder.rglob(f"*{language.suffix}")):
+        if file == root:
+            continue
+        room = file.relative_to(folder).parts[0].removesuffix(language.suffix)
+        names = language.imported(language.comment.sub("", file.read_text()))
+        arrows.setdefault(room, set()).update(exported.get(name, name) for name in names)
+    for room, imports in arrows.items():
+        imports.discard(room)
+    return arrows
+
+
+def in_table(page: str, folder: str) -> Arrows:
+    """Return the arrows that the page lists for a folder, the lowest room first."""
+    section = page.split(HEADING, 1)[1].split("\n## ", 1)[0]
+    block = re.search(rf"`{re.escape(folder)}`[^`]*\n```\w*\n(.*?)```", section, flags=re.DOTALL)
+    if block is None:
+        raise SystemExit(f'ARCHITECTURE.md, "{HEADING[3:]}": no table of `{folder}`')
+    # A line that begins with spaces goes on with the one before.
+    lines = (line.partition("->") for line in re.sub(r"\n +", " ", block[1]).splitlines())
+    return {room.strip(): set(re.findall(r"[\w./-]+", imports)) - {"nothing"} for room, _, imports in lines}
+
+
+def differences(language: Language, page: str) -> list[str]:
+    """Return what is wrong with a table, a line each."""
+    code, table = in_code(language), in_table(page, language.folder)
+    wrong = [f"{room} is not in the table" for room in sorted(code.keys() - table.keys())]
+    wrong += [f"{room} is in the table, and there is no such room" for room in sorted(table.keys() - code.keys())]
+    below: set[str] = set()
+    for room in (room for room in table if room in code):
+        wrong += [f"{room} -> {name} is not in the table" for name in sorted(code[room] - table[room])]
+        wrong += [f"{room} -> {name} is not in the code" for name in sorted(table[room] - code[room])]
+        wrong += [f"{room} -> {name} points up" for name in sorted((code[room] & code.keys()) - below)]
+        below.add(room)
+    return [f"{language.folder}: {text}" for text in wrong]
+
+
+def main() -> None:
+    """Print what is wrong, and fail if anything is."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    wrong = [text for language in LANGUAGES for text in differences(language, page)]
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
