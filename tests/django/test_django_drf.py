@@ -103,8 +103,8 @@ def test_the_throttle_that_every_view_has_passes_over_those_without_a_scope(
         throttle_classes = property(lambda self: APIView.throttle_classes)
         throttle_scope = None  # type: ignore[assignment]
 
-    request = RequestFactory().post("/", {"account": "ann"}, content_type="application/json")
-    assert [Plain.as_view()(request).status_code for _ in range(30)] == [200] * 30
+    view, sent = Plain.as_view(), {"data": {"account": "ann"}, "content_type": "application/json"}
+    assert [view(RequestFactory().post("/", **sent)).status_code for _ in range(30)] == [200] * 30
 
 
 def test_a_scope_without_rules_is_an_error_of_the_setting() -> None:
