@@ -3,47 +3,62 @@
 import hashlib
 import hmac
 import logging
+from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 
 
-async def verify_password(email: str, password: str) -> bool:
-    """Whether this is the password. Unknown accounts cost a hash, too, so that the time tells nothing."""
-    return await _verify(ACCOUNTS, email, password)
+class DatabaseDown(Exception):
+    """The database cannot be reached, so nothing was checked. A real service names its driver's own classes."""
+
+
+class Account(NamedTuple):
+    """An account, under the name that it is stored by."""
+
+    email: str
+    password_hash: bytes
+    code: str
+
+
+async def find(email: str) -> Account | None:
+    """Look an account up. A real database may find it by other names, too, such as other accents."""
+    return ACCOUNTS.get(email)
+
+
+async def verify_password(account: Account | None, password: str) -> bool:
+    """Whether this is the password. Nobody costs a hash, too, so that the time reveals nothing."""
+    return await _verify(account and account.password_hash, password)
 
 
 async def verify_client(client_id: str, secret: str) -> bool:
     """Whether this is the secret of the client."""
-    return await _verify(CLIENTS, client_id, secret)
+    return await _verify(CLIENTS.get(client_id), secret)
 
 
-def verify_code(email: str, code: str) -> bool:
+def verify_code(account: Account | None, code: str) -> bool:
     """Whether this is the one-time code that was sent to the account."""
-    sent = CODES.get(email, "------")
-    return hmac.compare_digest(sent.encode(), code.encode(errors="surrogatepass")) and email in CODES
+    sent = account.code if account else "------"
+    return hmac.compare_digest(sent.encode(), code.encode(errors="surrogatepass")) and account is not None
 
 
-def send_reset(email: str) -> None:
-    """Send a link if there is such an account, after the answer, so that its time tells nothing either."""
-    if email in ACCOUNTS:
-        logging.getLogger("uvicorn.error").info("a link is on its way")
+def send_reset(account: Account) -> None:
+    """Send a link."""
+    logging.getLogger("uvicorn.error").info("a link is on its way")
 
 
-async def _verify(known: dict[str, bytes], name: str, secret: str) -> bool:
+async def _verify(stored: bytes | None, secret: str) -> bool:
     # Hashing would stop the event loop, and with it every other login.
     hashed = await run_in_threadpool(_hash_of, secret)
-    return hmac.compare_digest(hashed, known.get(name, NOBODY)) and name in known
+    return hmac.compare_digest(hashed, stored or NOBODY) and stored is not None
 
 
 def _hash_of(secret: str) -> bytes:
-    # Whoever copies this takes a salt of its own for each account.
+    # If you copy this, use a salt of its own for each account.
     return hashlib.scrypt(secret.encode(errors="surrogatepass"), salt=b"a salt", n=2**14, r=8, p=1)
 
 
 NOBODY = bytes(64)
-ACCOUNTS = {
-    "ann@example.com": _hash_of("correct horse battery staple"),
-    "bob@example.com": _hash_of("tall trees hold many birds"),
-}
-CODES = {"ann@example.com": "271828", "bob@example.com": "314159"}
+ANN = Account("ann@example.com", _hash_of("correct horse battery staple"), "271828")
+BOB = Account("bob@example.com", _hash_of("tall trees hold many birds"), "314159")
+ACCOUNTS = {account.email: account for account in (ANN, BOB)}
 CLIENTS = {"billing": _hash_of("secret of billing")}

@@ -30,6 +30,8 @@ login_account_ip = StrikeRule(
 )
 # The client first: an account that anybody can fill must not be the first to refuse.
 login_rules = [presets.login_ip, login_account_ip, presets.login_account]
+reset_rules = [presets.reset_ip, presets.reset_send]
+code_rules = [presets.otp_ip, presets.otp_verify]
 
 redis_url = os.environ.get("REDIS_URL")
 limiter = aio.Limiter(store=RedisStore(redis_url, prefix="fastapi-login") if redis_url else None)
@@ -96,18 +98,17 @@ def is_form(request: Request) -> bool:
 Sent = Annotated[Credentials, Depends(credentials)]
 
 
-# Keys are made before any account is looked up. What is no email is answered with 400.
+# Keys are made before any account is looked up. A string that is not an email is answered with 400.
 def login_keys(address: ClientAddress, sent: Sent) -> list[Key]:
     return keys_for(login_rules, address=address, account=canonical_email(sent.email))
 
 
 def reset_keys(address: ClientAddress, forgotten: Forgotten) -> list[Key]:
-    rules = [presets.reset_ip, presets.reset_send]
-    return keys_for(rules, address=address, email=canonical_email(forgotten.email))
+    return keys_for(reset_rules, address=address, email=canonical_email(forgotten.email))
 
 
 def code_keys(address: ClientAddress, code: Code) -> list[Key]:
-    return keys_for([presets.otp_ip, presets.otp_verify], address=address, account=canonical_email(code.email))
+    return keys_for(code_rules, address=address, account=canonical_email(code.email))
 
 
 async def subject(client: Client) -> str:
@@ -125,8 +126,10 @@ def subject_keys(subject: Subject) -> list[Key]:
     return keys_for([presets.token_issue], subject=subject)
 
 
-LoginAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=login_keys))]
-CodeAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=code_keys))]
+# An attempt stays counted unless it is settled. The database being down is not a guess; every other exception may be.
+LoginAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=login_keys, give_back_on=accounts.DatabaseDown))]
+ResetAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=reset_keys))]
+CodeAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=code_keys, give_back_on=accounts.DatabaseDown))]
 TokenAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=subject_keys))]
 
 
@@ -137,9 +140,16 @@ def page() -> HTMLResponse:
 
 # The guard answers a denied attempt with 429 and Retry-After. In the endpoint the attempt is counted already.
 @app.post("/login", response_model=None, responses=responses)
-async def login(request: Request, sent: Sent, attempt: LoginAttempt) -> Response | dict[str, str]:
+async def login(
+    request: Request, sent: Sent, address: ClientAddress, attempt: LoginAttempt
+) -> Response | dict[str, str]:
     email = canonical_email(sent.email)
-    if not await accounts.verify_password(email, sent.password):
+    account = await accounts.find(email)
+    # Whatever name found the account, its own budget is spent. Denied there, it is answered like a wrong password.
+    if account and not await attempt.extend(*keys_for(login_rules, address=address, account=account.email)):
+        account = None
+    if not await accounts.verify_password(account, sent.password):
+        await attempt.failure()  # no error after this gives the guess back
         if is_form(request):
             return RedirectResponse("/?wrong", 302)
         raise HTTPException(401, "Wrong email or password")
@@ -149,21 +159,27 @@ async def login(request: Request, sent: Sent, attempt: LoginAttempt) -> Response
 
 
 # The same answer for everybody, and nothing to settle: each mail that was asked for counts.
-@app.post(
-    "/forgot-password",
-    status_code=202,
-    responses=responses,
-    dependencies=[Depends(guard(limiter, keys=reset_keys))],
-)
-async def forgot_password(forgotten: Forgotten, background: BackgroundTasks) -> dict[str, str]:
-    background.add_task(accounts.send_reset, canonical_email(forgotten.email))
+@app.post("/forgot-password", status_code=202, responses=responses)
+async def forgot_password(forgotten: Forgotten, attempt: ResetAttempt, background: BackgroundTasks) -> dict[str, str]:
+    background.add_task(send_reset, canonical_email(forgotten.email), attempt)
     return {"message": "If there is such an account, a mail is on its way"}
 
 
+# After the answer, so that its time reveals nothing. All names of one mailbox share its budget.
+async def send_reset(email: str, attempt: aio.Attempt) -> None:
+    account = await accounts.find(email)
+    if account and await attempt.extend(*keys_for(presets.reset_send, email=account.email)):
+        accounts.send_reset(account)
+
+
 @app.post("/otp", responses=responses)
-async def verify_code(code: Code, attempt: CodeAttempt) -> dict[str, str]:
+async def verify_code(code: Code, address: ClientAddress, attempt: CodeAttempt) -> dict[str, str]:
     email = canonical_email(code.email)
-    if not accounts.verify_code(email, code.code):
+    account = await accounts.find(email)
+    if account and not await attempt.extend(*keys_for(code_rules, address=address, account=account.email)):
+        account = None
+    if not accounts.verify_code(account, code.code):
+        await attempt.failure()
         raise HTTPException(401, "Wrong code")
     # Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
     await attempt.success(give_back=[presets.otp_ip, presets.otp_verify])

@@ -1,7 +1,7 @@
 """The FastAPI login with an account database that has good days and bad ones: by the password that is sent.
 
-Run as ``uvicorn mishaps:app`` with this folder and the example's on the path. "crash" breaks the look-up, "slow" makes
-it take a second; every other password goes to the example's own.
+Run as ``uvicorn mishaps:app`` with this folder and the example's on the path. "crash" makes the check fail, "down" by
+an exception that the example names, "slow" makes it take a second; every other password goes to the example's own.
 """
 
 import asyncio
@@ -11,12 +11,14 @@ import accounts
 _verify = accounts.verify_password
 
 
-async def verify_password(email: str, password: str) -> bool:
+async def verify_password(account: accounts.Account | None, password: str) -> bool:
     if password == "crash":
-        raise RuntimeError("the database is gone")
+        raise RuntimeError("the password does not match the supplied hash")
+    if password == "down":
+        raise accounts.DatabaseDown
     if password == "slow":
         await asyncio.sleep(1)
-    return await _verify(email, password)
+    return await _verify(account, password)
 
 
 accounts.verify_password = verify_password

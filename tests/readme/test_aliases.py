@@ -1,10 +1,11 @@
-"""The programs of the README, the guide and the example in Python, without an address and over a store that folds names.
+"""The FastAPI programs of README, guide and example, over a database that folds names, and without an address.
 
 Each is imported as it stands, and its look-up is replaced by one that takes every accented spelling for the account.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import re
@@ -12,7 +13,6 @@ import sys
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -82,6 +82,8 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     else:
         (folder / "app.py").write_text({"readme": readme, "guide": guide}[request.param](), encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(hashlib, "scrypt", lambda password, **cost: scrypt(password, **{**cost, "n": 2}))
     try:
         module = importlib.import_module("app")
         accounts = importlib.import_module("accounts") if request.param == "example" else module
@@ -111,6 +113,13 @@ def test_200_aliases_of_an_account_share_its_budget_and_answer_alike(
     late = program.client("198.51.100.1").post("/login", json={**RIGHT, "email": aliases()[0]})
     assert (late.status_code, tuple(sorted(late.headers.items())), late.content) in seen
     assert program.client("198.51.100.2").post("/login", json=RIGHT).status_code == 429
+
+
+def test_an_unknown_account_is_limited_like_a_known_one(program: Program) -> None:
+    client = program.client()
+    unknown = {"email": "eve@example.com", "password": "wrong"}
+    assert [client.post("/login", json=unknown).status_code for _ in range(25)] == [401] * BUDGET + [429] * 5
+    assert not program.checked
 
 
 def test_the_right_password_by_an_alias_is_welcome(program: Program) -> None:
