@@ -7,8 +7,10 @@ budget; ADDRESS_RATES is what an address may be wrong.
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import jwt
@@ -23,15 +25,13 @@ from doorkeep import (
     Attempt,
     ClientIp,
     IssueGuard,
-    Key,
     Limiter,
     RateLimitProvider,
     RedisStore,
     Rule,
     TokenBucket,
-    keys_for,
 )
-from doorkeep.fastapi import client_address, guard, install
+from doorkeep.fastapi import attempt_for, client_address, install
 
 RATE = 100  # tokens for each subject in each WINDOW
 WINDOW = os.environ.get("WINDOW", "1m")
@@ -41,7 +41,7 @@ store = RedisStore(redis, prefix="token-issuer") if redis else None
 # Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
 token_ip = Rule("token-ip", os.environ.get("ADDRESS_RATES", "600/1m"), by=("address",))
 limiter = Limiter(store=store)
-client_ip = ClientIp()  # trusted_proxies=["10.0.0.0/8"] behind proxies of your own
+client_ip = ClientIp()  # behind proxies of your own: trusted_proxies=["10.0.0.0/8"], or ["unix"] for nginx on a socket
 
 
 def provider() -> RateLimitProvider:
@@ -63,16 +63,26 @@ install(app)  # answers 429 for a denied address, with Retry-After, and for a su
 
 @app.exception_handler(RequestValidationError)
 async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer what makes no sense without repeating it: a secret may be in it."""
+    """Answer a malformed body without repeating it: a secret may be in it."""
     return JSONResponse({"detail": "Bad request"}, 400)
 
 
-def client_keys(address: Annotated[str | None, Depends(client_address(client_ip))]) -> list[Key]:
-    """Name the address alone: the subject is not known before its secret is checked."""
-    return keys_for([token_ip], address=address)
+async def admitted(
+    request: Request, address: Annotated[str | None, Depends(client_address(client_ip))]
+) -> AsyncIterator[Attempt | None]:
+    """Count the address alone: the subject is not known before its secret is checked.
+
+    A client without an address, as on a Unix socket, is not counted. One whose address is lost has been refused.
+    """
+    if address is None:
+        logging.getLogger("uvicorn.error").warning("a request was not counted: it has no address")
+        yield None
+        return
+    async with attempt_for(request, limiter, token_ip.ip_key(address)) as attempt:
+        yield attempt
 
 
-Admitted = Annotated[Attempt, Depends(guard(limiter, keys=client_keys))]
+Admitted = Annotated[Attempt | None, Depends(admitted)]
 
 
 class Client(BaseModel):
@@ -90,10 +100,11 @@ class Renewal(BaseModel):
 
 @app.post("/token")
 def issue(client: Client, attempt: Admitted) -> dict[str, str]:
-    """Issue tokens to a client that knows its secret. A wrong secret stays counted on the address."""
+    """Issue tokens to a client that knows its secret. A wrong secret stays counted on the address, as all else does."""
     if not known(client):
         raise HTTPException(401, "Unknown client")
-    attempt.success(give_back=[token_ip])
+    if attempt:
+        attempt.success(give_back=[token_ip])
     return tokens.issue({"sub": client.client_id})
 
 
@@ -104,7 +115,8 @@ def refresh(renewal: Renewal, attempt: Admitted) -> dict[str, str]:
         issued = tokens.refresh(renewal.refresh_token)
     except jwt.InvalidTokenError:
         raise HTTPException(401, "Bad token") from None
-    attempt.success(give_back=[token_ip])
+    if attempt:
+        attempt.success(give_back=[token_ip])
     return issued
 
 
@@ -116,7 +128,7 @@ def guest(attempt: Admitted) -> dict[str, str]:
 
 @app.get("/whoami")
 def whoami(authorization: Annotated[str, Header()]) -> dict[str, Any]:
-    """Tell whose token this is. Reading is never limited: every request of every service does it."""
+    """Say whose token this is. Reading is never limited: every request of every service does it."""
     try:
         claims = tokens.read(authorization.removeprefix("Bearer "), "access")
     except jwt.InvalidTokenError:

@@ -6,6 +6,7 @@ Where a count must be exact the bucket refills in a day, so that nothing comes b
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -200,3 +201,17 @@ def test_a_window_whose_server_is_gone_issues_nothing(start: Start, redis: Serve
 
 def whoami(url: str, token: str) -> httpx.Response:
     return httpx.get(f"{url}/whoami", headers={"authorization": f"Bearer {token}"})
+
+
+def test_clients_without_an_address_get_their_tokens_and_each_is_logged() -> None:
+    lines = [
+        "from app import app",
+        "from fastapi.testclient import TestClient",
+        "body = {'client_id': 'billing', 'client_secret': 'secret of billing'}",
+        "print([TestClient(app).post('/token', json=body).status_code for _ in range(3)])",
+    ]
+    command = [sys.executable, "-W", "ignore", "-c", "\n".join(lines)]
+    folder = Path(__file__).parents[2] / "examples" / "token_issuer"
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[200, 200, 200]\n", done.stderr
+    assert done.stderr.count("it has no address") == 3
