@@ -8,10 +8,15 @@
     def login_keys(address: ClientAddress, form: LoginForm) -> list[Key]:
         return keys_for(rules, address=address, account=canonical_email(form.email))
 
+    LoginAttempt = Annotated[aio.Attempt, Depends(guard(limiter, keys=login_keys))]
+
     @app.post("/login", responses=responses)
-    async def login(form: LoginForm, attempt: Annotated[Attempt, Depends(guard(limiter, keys=login_keys))]):
-        user = await verify(form.email, form.password)
-        if user is None:
+    async def login(form: LoginForm, address: ClientAddress, attempt: LoginAttempt):
+        account = await find(canonical_email(form.email))
+        # Whatever name found the account, the attempt counts under its stored name, too.
+        if account and not await attempt.extend(*keys_for(rules, address=address, account=account.email)):
+            account = None  # answered like a wrong password
+        if not await verify(account, form.password):
             raise HTTPException(401)
         await attempt.success(forgive=[login_account_ip])
 
