@@ -1,6 +1,7 @@
 /** What one call counted, to be settled once. Decides nothing: the native module does. */
 import { answered, inMemory } from './bridge.js'
 import { Decision } from './decision.js'
+import { ConfigError } from './errors.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type Done, type Handle, native } from './native.js'
@@ -15,7 +16,7 @@ import {
   moment,
   price,
 } from './options.js'
-import type { KeyRule } from './rule.js'
+import { KeyRule } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import type { RedisStore } from './store.js'
 
@@ -139,7 +140,8 @@ export class Attempt {
   #success(options: SuccessOptions | undefined): Done {
     const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
     const at = instant(now, this.#clock)
-    return native.attemptSuccess(this.#handle, names(forgive), names(giveBack), names(forgiveAddress), at)
+    const lists = [names({ forgive }), names({ giveBack }), names({ forgiveAddress })] as const
+    return native.attemptSuccess(this.#handle, ...lists, at)
   }
 
   #extend(keys: Keys, options: CallOptions | undefined): Done {
@@ -150,7 +152,14 @@ export class Attempt {
   }
 }
 
-function names(rules: readonly (KeyRule | string)[] | undefined): unknown[] {
-  const list = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
-  return list.map((rule: unknown) => (typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : rule))
+/** The names of the rules in one list, by the name of the list. */
+function names(named: { readonly [list: string]: readonly (KeyRule | string)[] | undefined }): readonly string[] {
+  const [[name, rules]] = Object.entries(named)
+  const list: readonly unknown[] = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
+  return list.map((rule) => {
+    if (rule instanceof KeyRule) return rule.name
+    // Rules that the attempt does not hold are passed over, so what is no rule must not look like one of those.
+    if (typeof rule !== 'string') throw new ConfigError(`${name} must list rules or their names`)
+    return rule
+  })
 }

@@ -1,6 +1,6 @@
 /** A limiter and its rules as plain data, such as a part of a configuration file. */
 import { ConfigError } from './errors.js'
-import { type Clock, type Duration, known, type OnError } from './options.js'
+import { type Clock, type Duration, isPlain, known, type OnError } from './options.js'
 import { Rule, type RuleOptions, StrikeRule, type StrikeRuleOptions } from './rule.js'
 import { RedisStore, type RedisStoreOptions } from './store.js'
 
@@ -42,11 +42,10 @@ const RATES: ReadonlySet<string> = new Set(['rates', 'ipv6Prefix', 'secret', 'by
 /** The options of the limiter, and its rules. */
 export function readConfig(config: LimiterConfig) {
   // Nothing at all is a variable that was not set; a limiter without rules would be taken for a guarded one.
-  if (config === undefined || config === null) throw new ConfigError('options must be an object')
+  if (config === undefined || config === null) throw new ConfigError('options must be a plain object')
   const { redis, prefix, timeout, onEvent, onError, capacity, clock, rules } = known(config, CONFIG)
-  if (rules !== undefined && (typeof rules !== 'object' || rules === null)) {
-    throw new ConfigError('rules must be an object')
-  }
+  // A Map or a list of rules has no names of rules, so it would make none.
+  if (rules !== undefined && !isPlain(rules)) throw new ConfigError('rules must be a plain object')
   // Without a prototype, so that a name can only find a rule.
   const made: Record<string, Rule | StrikeRule> = Object.create(null)
   for (const [name, rule] of Object.entries(rules ?? {})) made[name] = readRule(name, rule)
@@ -63,5 +62,5 @@ function readRule(name: string, rule: RuleConfig): Rule | StrikeRule {
 }
 
 function isByRates(rule: Exclude<RuleConfig, string>): rule is Exclude<RuleConfig, string | StrikeRuleOptions> {
-  return !('threshold' in rule) && !('lockoutWindow' in rule)
+  return !Object.hasOwn(rule, 'threshold') && !Object.hasOwn(rule, 'lockoutWindow')
 }

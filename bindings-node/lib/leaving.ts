@@ -18,10 +18,13 @@ export type ErrorClass = abstract new (...args: any[]) => unknown
  */
 export function errorClasses(giveBackOn: ErrorClass | readonly ErrorClass[] | null | undefined): readonly ErrorClass[] {
   const list: readonly ErrorClass[] = [giveBackOn ?? []].flat()
-  // An arrow function has no prototype: `instanceof` would throw in place of the error at hand.
-  const isClass = (one: unknown) => typeof one === 'function' && typeof one.prototype === 'object'
   if (!list.every(isClass)) throw new ConfigError('giveBackOn must list classes of errors')
   return list
+}
+
+// An arrow function has no prototype: `instanceof` would throw in place of the error at hand.
+function isClass(one: unknown): boolean {
+  return typeof one === 'function' && typeof one.prototype === 'object' && one.prototype !== null
 }
 
 /** Gives an attempt back if `error` is named in `giveBackOn`, except what was counted on an address alone. */
@@ -31,9 +34,25 @@ export async function leave(attempt: Attempt, error: unknown, giveBackOn: readon
 
 /** Whether an error gives an attempt back. Of several errors at once, one that is not named is enough to leave it counted. */
 export function isNamed(error: unknown, giveBackOn: readonly ErrorClass[]): boolean {
-  if (error instanceof AggregateError && error.errors.length > 0) {
-    return error.errors.every((one) => isNamed(one, giveBackOn))
+  const all = leaves(error)
+  // A group that holds nothing but itself names nothing.
+  return all.length > 0 && all.every((one) => !isKept(one) && giveBackOn.some((of) => one instanceof of))
+}
+
+function isKept(error: unknown): boolean {
+  return (
+    error instanceof DoorkeepError || (error as { readonly name?: unknown } | null | undefined)?.name === 'AbortError'
+  )
+}
+
+/** The errors that an AggregateError holds, however deep, and any other error itself. Such a group may hold itself. */
+function leaves(error: unknown): unknown[] {
+  const found: unknown[] = []
+  const seen = new Set<unknown>([error])
+  for (const one of seen) {
+    const within: unknown = one instanceof AggregateError ? one.errors : undefined
+    if (!Array.isArray(within) || within.length === 0) found.push(one)
+    else for (const inner of within) seen.add(inner)
   }
-  if (error instanceof DoorkeepError || (error instanceof Error && error.name === 'AbortError')) return false
-  return giveBackOn.some((one) => error instanceof one)
+  return found
 }

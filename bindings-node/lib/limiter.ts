@@ -3,6 +3,7 @@ import { Attempt } from './attempt.js'
 import { answered, inMemory } from './bridge.js'
 import { type LimiterConfig, readConfig } from './config.js'
 import { Decision } from './decision.js'
+import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { home } from './home.js'
 import { type Keys, lay } from './key.js'
@@ -136,7 +137,7 @@ export class Limiter {
    * counted, unless `giveBackOn` names its class. An attempt that `fn` does not settle stays counted, too.
    */
   async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
-    const { giveBackOn, ...call } = runOptions(options)
+    const { giveBackOn, ...call } = runOptions(fn, options)
     const attempt = await this.attempt(keys, call)
     if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
     try {
@@ -149,7 +150,7 @@ export class Limiter {
 
   /** {@link run} for a function that is done when it returns. An error that it reports later gives nothing back. */
   runSync<T>(keys: Keys, fn: (attempt: Attempt) => T, options?: RunOptions): Ran<T> {
-    const { giveBackOn, ...call } = runOptions(options)
+    const { giveBackOn, ...call } = runOptions(fn, options)
     const attempt = this.attemptSync(keys, call)
     if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
     try {
@@ -213,7 +214,8 @@ export class Limiter {
 const decision = (): Decision => new Decision(ruleNames)
 const isAllowed = (): boolean => numbers[Place.Outcome] !== 0
 
-function runOptions(options: RunOptions | undefined): CallOptions & { giveBackOn: readonly ErrorClass[] } {
+function runOptions(fn: unknown, options: RunOptions | undefined): CallOptions & { giveBackOn: readonly ErrorClass[] } {
+  if (typeof fn !== 'function') throw new ConfigError('fn must be a function')
   const { giveBackOn, ...call } = known(options, RUN)
   return { ...call, giveBackOn: errorClasses(giveBackOn) }
 }

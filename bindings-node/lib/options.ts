@@ -61,10 +61,12 @@ export function known<T extends object>(options: T | undefined | null, names: Re
   return own as T
 }
 
-// `new Limiter(store)` instead of `new Limiter({ store })` must not count in memory. An object of another realm has
-// another prototype than ours, with nothing behind it either.
-function isPlain(options: object): boolean {
-  if (Object.prototype.toString.call(options) !== '[object Object]') return false
+/**
+ * Whether something was written as `{ ... }`: `new Limiter(store)` in place of `new Limiter({ store })` must not count in
+ * memory. An object of another realm has another prototype than ours, with nothing behind it either.
+ */
+export function isPlain(options: unknown): options is object {
+  if (typeof options !== 'object' || options === null) return false
   const prototype = Object.getPrototypeOf(options)
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }

@@ -45,10 +45,10 @@ const refused =
 
 it('what is no plain object is no object of options, and no moment', async () => {
   for (const odd of [new Date(0), [], new Map([['capacity', 1]]), Promise.resolve(), new Number(5)]) {
-    assert.throws(() => new Limiter(odd), refused('options must be an object'))
+    assert.throws(() => new Limiter(odd), refused('options must be a plain object'))
     const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1h' })
-    assert.throws(() => strikes.attemptSync('ann', odd), refused('options must be an object'))
-    await assert.rejects(strikes.attempt('ann', odd), refused('options must be an object'))
+    assert.throws(() => strikes.attemptSync('ann', odd), refused('options must be a plain object'))
+    await assert.rejects(strikes.attempt('ann', odd), refused('options must be a plain object'))
     assert.equal(strikes.size, 0)
   }
 })
@@ -177,9 +177,9 @@ describe('an error of an async call is a rejection, never thrown', () => {
     'Limiter.decide': () => limiter.decide(key, { cost: -1 }),
     'Limiter.peek': () => limiter.peek('a'),
     'Limiter.attempt': () => limiter.attempt([]),
-    'Limiter.run': () => limiter.run(key, () => {}, { countOn: [5] }),
+    'Limiter.run': () => limiter.run(key, () => {}, { giveBackOn: [5] }),
     'Limiter.reset': () => limiter.reset('a'),
-    'Attempt.success': () => attempt.success({ forgive: ['other'] }),
+    'Attempt.success': () => attempt.success({ forgive: [5] }),
     'Attempt.cancel': () => attempt.cancel({ now: -1 }),
     'Attempt.extend': () => attempt.extend('a'),
     'TokenBucket.allow': () => bucket.allow(5),

@@ -160,20 +160,23 @@ describe('over a server', () => {
     assert.deepEqual([attempt.allowed, attempt.decision.remaining], [true, 9])
     assert.equal((await attempt.extend([ip.key('a'), account.key('ann')])).remaining, 2)
     assert.deepEqual([await left(ip.key('a')), await left(account.key('ann'))], [9, 2])
-    await assert.rejects(
-      attempt.success({ forgive: ['other'] }),
-      refused('the attempt holds no such rule, rule=`other`'),
-    )
-    assert.equal(await attempt.success({ forgive: [account], giveBack: ['ip'] }), true)
+    await assert.rejects(attempt.success({ forgive: [account], giveBack: [account] }), { code: 'DOORKEEP_CONFIG' })
+    assert.equal(await attempt.success({ forgive: [account, 'other'], giveBack: ['ip'] }), true)
     assert.equal(await attempt.cancel(), false)
     assert.deepEqual([await left(ip.key('a')), await left(account.key('ann'))], [10, 3])
 
     const failed = new RangeError('wrong')
     const wrong = () => Promise.reject(failed)
-    await assert.rejects(limiter.run(account.key('bob'), wrong), failed)
+    await assert.rejects(limiter.run(account.key('bob'), wrong, { giveBackOn: [RangeError] }), failed)
     assert.equal(await left(account.key('bob')), 3)
-    await assert.rejects(limiter.run(account.key('bob'), wrong, { countOn: [RangeError] }), failed)
+    await assert.rejects(limiter.run(account.key('bob'), wrong), failed)
     assert.equal(await left(account.key('bob')), 2)
+    const mistaken = await limiter.attempt(account.key('eve'))
+    assert.deepEqual(
+      [await mistaken.failure(), await mistaken.cancel(), await left(account.key('eve'))],
+      [true, false, 2],
+    )
+    assert.equal(await limiter.allow(account.key('eve'), { cost: 0 }), true)
     assert.equal((await limiter.run(account.key('bob'), () => 5)).value, 5)
     assert.deepEqual((await limiter.run(account.key('bob'), () => 5)).decision.engaged, ['account'])
     const denied = await limiter.run(account.key('bob'), assert.fail)

@@ -20,12 +20,12 @@ new DoorkeepStore({ limit: 5 })
 
 export const decorators: (MethodDecorator & ClassDecorator)[] = [
   Guarded({ keys: (request) => rule.ipKey(request.ip ?? '') }),
-  Guarded({ limiter, keys: async (request: FastifyRequest) => [rule.ipKey(request.ip)], countOn: RangeError }),
+  Guarded({ limiter, keys: async (request: FastifyRequest) => [rule.ipKey(request.ip)], giveBackOn: RangeError }),
   // @ts-expect-error the keys are required
   Guarded({ limiter }),
   // @ts-expect-error a key is made by a rule
   Guarded({ keys: () => 'ann' }),
-  UseGuards(guard({ keys: (request) => rule.key(request.body.email), cost: 2, countOn: [RangeError] })),
+  UseGuards(guard({ keys: (request) => rule.key(request.body.email), cost: 2, giveBackOn: [RangeError] })),
 ]
 export const parameters: ParameterDecorator[] = [CurrentAttempt(), CurrentAttempt(limiter)]
 export const guards: Type<CanActivate>[] = [addressGuard({ rules: [rule], clientIp: new ClientIp() })]

@@ -2,7 +2,7 @@
 import {
   type At,
   type Attempt,
-  AttemptDenied,
+  type AttemptDenied,
   AttemptLimiter,
   type Cancelled,
   ClientIp,
@@ -68,10 +68,13 @@ export async function limiters(): Promise<void> {
   is<Decision['engaged'], readonly string[]>(true)
   is<Decision['outcome'], 0 | 1 | 2>(true)
 
+  is<Promise<boolean>, ReturnType<typeof limiter.allow>>(true)
+  is<boolean, ReturnType<typeof limiter.allowSync>>(true)
   const attempt: Attempt = limiter.attemptSync(key)
+  is<Promise<boolean>, ReturnType<Attempt['failure']>>(true)
   is<boolean, ReturnType<Attempt['cancelSync']>>(true)
   await attempt.success({ forgive: [pair, 'login-ip'], giveBack: [rates], forgiveAddress: [], now: 0 })
-  const { value } = await limiter.run(key, async (given) => given.allowed, { countOn: [RangeError, AttemptDenied] })
+  const { value } = await limiter.run(key, async (given) => given.allowed, { giveBackOn: [RangeError, TypeError] })
   is<typeof value, boolean | undefined>(true)
   const ran = limiter.runSync(key, () => 5)
   is<typeof ran.value, number | undefined>(true)
@@ -166,7 +169,7 @@ export function routes(limiter: Limiter, rule: Rule): void {
   app.post(
     '/login',
     typed,
-    guard({ limiter, keys: async (req) => [rule.key(req.body.email)], cost: 2, roundUp: '1m', countOn: RangeError }),
+    guard({ limiter, keys: async (req) => [rule.key(req.body.email)], cost: 2, roundUp: '1m', giveBackOn: RangeError }),
     (req, res) => {
       is<typeof req.attempt, Attempt | undefined>(true)
       is<ReturnType<typeof attemptOf>, Attempt | undefined>(true)
