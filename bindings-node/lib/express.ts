@@ -7,7 +7,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
-import { giveBackCrash } from './crashing.js'
 import {
   ADDRESSES,
   type AddressOptions,
@@ -15,6 +14,7 @@ import {
   counting,
   countingAddresses,
   GUARD,
+  giveBackFor,
   type GuardOptions as OptionsFor,
   type Verdict,
 } from './guarding.js'
@@ -66,9 +66,11 @@ export type ErrorHandler = (
  * `req.attempt` for the handler to settle.
  *
  * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to `next`. A client that hangs up leaves the
- * attempt counted, and so does a handler that throws unless {@link answerErrors} or {@link giveBack} takes it back. A second guard of the same limiter in
- * one request counts only the keys that are new, under the same attempt.
+ * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to `next`.
+ *
+ * The attempt stays counted unless the handler settles it, whatever the handler answers or throws. Only an error that
+ * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard of
+ * the same limiter in one request counts only the keys that are new, under the same attempt.
  *
  * @example
  * ```ts
@@ -110,7 +112,7 @@ export function addressLimit(options: AddressOptions): Guard<IncomingMessage> {
 /**
  * Makes the error handler to put behind all routes, in front of your own. An {@link InvalidKeyError}, a
  * {@link RateLimitExceeded} and an {@link AttemptDenied} that a handler passes on are answered as by {@link guard}. Any
- * other error goes on to `next`, after {@link giveBack} took back what a crash must not count.
+ * other error goes on to `next`, after {@link giveBack}.
  *
  * @example
  * ```ts
@@ -128,13 +130,13 @@ export function answerErrors(): ErrorHandler {
 }
 
 /**
- * Takes back what guards counted for a request whose handler crashed, for an error handler of your own in place of
- * {@link answerErrors}. What {@link addressLimit} counted stays: a request that makes you fail is not free. Nothing is
- * taken back when the error is an answer, which is one with a status below 500, an AbortError or one that `countOn` of a
- * guard names; when the client has gone; and when the answer has begun.
+ * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own in
+ * place of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the answer
+ * has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An application
+ * whose guards name no errors does not need it.
  */
 export async function giveBack(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  await giveBackCrash(error, request, response)
+  await giveBackFor(error, request, response)
 }
 
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */

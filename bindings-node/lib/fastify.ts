@@ -8,7 +8,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsync } from 'fastify'
 import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
-import { giveBackCrash } from './crashing.js'
 import {
   ADDRESSES,
   type AddressOptions,
@@ -16,6 +15,7 @@ import {
   counting,
   countingAddresses,
   GUARD,
+  giveBackFor,
   type GuardOptions as OptionsFor,
   type Verdict,
 } from './guarding.js'
@@ -72,10 +72,11 @@ export type ErrorHandler = (
  * settle. As `preHandler` it sees the body, parsed and validated.
  *
  * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler. A client that hangs
- * up leaves the attempt counted, and so does a handler that throws unless {@link answerErrors} or {@link giveBack} takes
- * it back. A second guard of the same limiter in one request, and the address rules of {@link doorkeep}, share one
- * attempt: only new keys are counted.
+ * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler.
+ *
+ * The attempt stays counted unless the handler settles it, whatever the handler answers or throws. Only an error that
+ * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard of
+ * the same limiter in one request, and the address rules of {@link doorkeep}, share one attempt: only new keys are counted.
  *
  * @example
  * ```ts
@@ -126,7 +127,7 @@ export default doorkeep
 /**
  * Makes the error handler of an instance and of all below it. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and
  * an {@link AttemptDenied} that a handler throws are answered as by {@link guard}. Any other error goes on to the error
- * handler of the instance above, or to that of Fastify, after {@link giveBack} took back what a crash must not count.
+ * handler of the instance above, or to that of Fastify, after {@link giveBack}.
  *
  * @example
  * ```ts
@@ -143,17 +144,17 @@ export function answerErrors(): ErrorHandler {
 }
 
 /**
- * Takes back what guards counted for a request whose handler crashed, for an error handler of your own in place of
- * {@link answerErrors}. What {@link doorkeep} counted by addresses stays: a request that makes you fail is not free.
- * Nothing is taken back when the error is an answer, which is one with a status below 500, an AbortError or one that
- * `countOn` of a guard names; when the client has gone; and when the answer has begun.
+ * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own in
+ * place of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the answer
+ * has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An application
+ * whose guards name no errors does not need it.
  */
 export async function giveBack(
   error: unknown,
   request: Pick<GuardedRequest, 'raw'>,
   reply: Pick<GuardedReply, 'raw'>,
 ): Promise<void> {
-  await giveBackCrash(error, request.raw, reply.raw)
+  await giveBackFor(error, request.raw, reply.raw)
 }
 
 /** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */

@@ -2,8 +2,8 @@
  * What the guards of all frameworks share: one attempt per request and limiter.
  *
  * Knows no framework: a request is an object that lives as long as it does. Holds no arithmetic and reads no clock.
- * Invariant: a key is counted once in a request, whichever guards name it. What is answered is in `answering.ts`, and what
- * a crash gives back in `crashing.ts`.
+ * Invariants: a key is counted once in a request, whichever guards name it. What was counted stays counted, whatever comes
+ * of the request, unless `giveBackOn` of a guard names the error. What is answered is in `answering.ts`.
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
@@ -15,7 +15,7 @@ import { ConfigError, InvalidKeyError } from './errors.js'
 import { checkRoundUp, headers } from './http.js'
 import type { Keys } from './key.js'
 import { keysFor, warnOfNoAddress } from './keys-for.js'
-import { type ErrorClass, errorClasses } from './leaving.js'
+import { type ErrorClass, errorClasses, leave } from './leaving.js'
 import { Limiter } from './limiter.js'
 import type { Duration } from './options.js'
 import { KeyRule } from './rule.js'
@@ -158,6 +158,32 @@ export function attemptOf(identity: object, limiter: Limiter): Attempt | undefin
 /** What was counted for a request. */
 export function heldFor(identity: object): ReadonlyMap<Limiter, Held> {
   return requests.get(identity) ?? new Map<Limiter, Held>()
+}
+
+/** What a request is, as far as it can be told whether somebody still waits for the answer. */
+export interface Connected {
+  readonly socket?: { readonly destroyed?: boolean }
+}
+
+/** A response of Node, as far as it can be told whether the answer has begun. */
+export interface Responding {
+  readonly headersSent?: boolean
+}
+
+/**
+ * Gives back what guards have counted for a request, of one limiter or of all, if they name the error. Nothing when the
+ * client has gone, and when it has the answer already: it may have read there whether its guess was right.
+ */
+export async function giveBackFor(
+  error: unknown,
+  request: Connected,
+  response: Responding,
+  only?: Limiter,
+): Promise<void> {
+  if (request.socket?.destroyed || response.headersSent) return
+  for (const [limiter, held] of heldFor(request)) {
+    if ((only ?? limiter) === limiter) await leave(held.attempt, error, held.giveBackOn)
+  }
 }
 
 function asking<Request>(

@@ -2,7 +2,7 @@
  * Guards for NestJS 11 and 12, over Express and over Fastify: count an attempt before pipes and handler run.
  *
  * Holds no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
- * alone, never on whether the account exists. Nest has a block around a handler, so a crash is given back as `run` does.
+ * alone, never on whether the account exists. Nest has a block around a handler, so `giveBackOn` is applied as in `run`.
  * Tested in `tests/node/nestjs.test.mjs` and, with the guards of all frameworks, in `tests/node/guards.test.mjs`.
  */
 import { IncomingMessage } from 'node:http'
@@ -26,7 +26,6 @@ import {
 import { catchError, type Observable } from 'rxjs'
 import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
-import { giveBackCrash } from './crashing.js'
 import { ConfigError } from './errors.js'
 import {
   ADDRESSES,
@@ -36,6 +35,7 @@ import {
   countingAddresses,
   GUARD,
   type GuardOptions,
+  giveBackFor,
   type Verdict,
 } from './guarding.js'
 import { errorClasses } from './leaving.js'
@@ -90,11 +90,15 @@ export class DoorkeepModule {
  *
  * Denied: an `HttpException` of 429 with Retry-After (left out when the wait never ends). The store unavailable and the
  * limiter closed: 503 with Retry-After: 1. A key that cannot be counted: 400. Any other error of `keys` goes to the
- * exception filters. An error of a pipe or of the handler takes back what the guards counted, but for an `HttpException`
- * below 500, an AbortError, what `countOn` names, and what happens when the client has gone or has its answer: a wrong
- * password is a counted guess, a crash is none. What {@link addressGuard} counted stays: a request that makes the
- * application fail is not free. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and an {@link AttemptDenied} become
- * the `HttpException` that a denial is. Nest applies decorators from the bottom up: put it below a `@UseGuards(...)` that checks a password, or use {@link guard} in front of that one.
+ * exception filters.
+ *
+ * The attempt stays counted unless the handler settles it, whatever a pipe or the handler answers or throws. Only an error
+ * that `giveBackOn` names gives it back, except what was counted on an address alone, and not when the client has gone or
+ * has its answer. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and an {@link AttemptDenied} become the
+ * `HttpException` that a denial is.
+ *
+ * Nest applies decorators from the bottom up: put it below a `@UseGuards(...)` that checks a password, or use
+ * {@link guard} in front of that one.
  *
  * @example
  * ```ts
@@ -114,7 +118,7 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
 
 /**
  * Makes the class that {@link Guarded} uses, for `UseGuards` where the order of guards matters. What a guard that comes
- * later throws leaves the attempt counted; as an interceptor, too, it takes back what crashes after all guards.
+ * later throws leaves the attempt counted. As an interceptor, too, it applies `giveBackOn` to what comes after all guards.
  *
  * @example
  * ```ts
@@ -146,7 +150,9 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
       const response = responseOf(context)
       const settled = async (error: unknown): Promise<never> => {
-        await giveBackCrash(error, identityOf(requestOf(context)), response.raw ?? response, this.#limiter)
+        // An inner guard of the same route has judged what it answers.
+        if (refusals.has(error as object)) throw error
+        await giveBackFor(error, identityOf(requestOf(context)), response.raw ?? response, this.#limiter)
         const answer = answerTo(error)
         throw answer ? refusal(response, answer, error) : error
       }
@@ -229,8 +235,13 @@ function refusal(response: NestResponse, { headers, denial }: Answer, cause?: un
   const { status, body } = denial
   // A second copy of Nest, as where one module is imported and required, knows the other's exceptions by this shape alone.
   const shape = { statusCode: status, expose: true, message: body.error }
-  return Object.assign(new HttpException(body, status, { cause }), shape)
+  const refused = Object.assign(new HttpException(body, status, { cause }), shape)
+  refusals.add(refused)
+  return refused
 }
+
+/** What guards have thrown in place of an error. */
+const refusals = new WeakSet<object>()
 
 function responseOf(context: ExecutionContext): NestResponse {
   return context.switchToHttp().getResponse()

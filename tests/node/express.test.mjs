@@ -68,10 +68,10 @@ for (const [version, express] of [
       assert.equal(await status('/outside'), 204)
     })
 
-    it('a failure after the answer has begun leaves a guess: the client may have read whether it was right', async (test) => {
+    it('an error that is named, once the answer has begun, leaves a guess: the client may have read whether it was right', async (test) => {
       const one = limiter()
       const app = express()
-      app.post('/', express.json(), guard({ limiter: one, keys }), (_req, res, next) => {
+      app.post('/', express.json(), guard({ limiter: one, keys, giveBackOn: Error }), (_req, res, next) => {
         res.write('your password is ')
         next(new Error('the template is gone'))
       })
@@ -82,25 +82,27 @@ for (const [version, express] of [
       assert.equal(one.peekSync(annsKey).remaining, 4)
     })
 
-    it('an error handler of ones own tells what to give back, and what it cancels is all', async (test) => {
+    it('an error handler of ones own gives back what a guard names, and what it cancels is all', async (test) => {
       const one = limiter()
       const few = new Rule('few-ip', '9/1m', { by: ['address'] })
       const app = express()
       app.use(addressLimit({ limiter: one, rules: [few] }), express.json())
-      app.post('/', guard({ limiter: one, keys }), (req, _res, next) =>
-        next(Object.assign(new Error('failed'), { cancels: req.body.cancels, status: req.body.status })),
-      )
+      class Outage extends Error {}
+      app.post('/', guard({ limiter: one, keys, giveBackOn: Outage }), (req, _res, next) => {
+        const error = req.body.outage ? new Outage('failed') : new Error('failed')
+        next(Object.assign(error, { cancels: req.body.cancels, status: req.body.status }))
+      })
       app.use(async (error, req, res, _next) => {
         await (error.cancels ? req.attempt.cancel() : giveBack(error, req, res))
         res.sendStatus(error.status ?? 500)
       })
       const { post } = await serve(test, app)
       const left = () => [few.ipKey('127.0.0.1'), annsKey].map((key) => one.peekSync(key).remaining)
-      assert.equal((await post('/', guess)).status, 500)
+      assert.equal((await post('/', { ...guess, outage: true, status: 409 })).status, 409)
       assert.deepEqual(left(), [8, 5])
       assert.equal((await post('/', { ...guess, cancels: true })).status, 500)
       assert.deepEqual(left(), [8, 5])
-      assert.equal((await post('/', { ...guess, status: 409 })).status, 409)
+      assert.equal((await post('/', guess)).status, 500)
       assert.deepEqual(left(), [7, 4])
     })
 
@@ -176,7 +178,7 @@ for (const [version, express] of [
 
 it('a guard without a limiter or keys, or with an unknown option, is refused when it is made', () => {
   const limiter = new Limiter()
-  const odd = { limiter, keys, countOn: ['WrongPassword'] }
+  const odd = { limiter, keys, giveBackOn: ['WrongPassword'] }
   for (const options of [undefined, {}, { limiter }, { limiter: {}, keys }, { limiter, keys, kost: 1 }, odd]) {
     assert.throws(() => guard(options), ConfigError)
   }

@@ -36,7 +36,7 @@ const clientIp = new ClientIp()
 const limiter = () => new Limiter({ clock: new ManualClock(1000) })
 const left = (one) => one.peekSync(account.key(ann.email)).remaining
 
-class WrongPassword extends Error {}
+class Outage extends Error {}
 
 /** A controller with one route, `POST /login`. */
 function route(handle, decorators, parameters = [Req()]) {
@@ -54,7 +54,7 @@ for (const { name, adapter } of PLATFORMS) {
   const serve = async (test, parts) => client(await start(test, adapter, parts))
 
   describe(name, () => {
-    it('takes back what a crash counted, and leaves counted what is an answer, names count, or hangs up', async (test) => {
+    it('takes back what was counted for an error that is named, and nothing for any other', async (test) => {
       const one = limiter()
       const errors = {
         crash: () => new Error('the database is gone'),
@@ -64,13 +64,13 @@ for (const { name, adapter } of PLATFORMS) {
         404: () => new NotFoundException(),
         302: () => new HttpException('elsewhere', 302),
         foreign: () => Object.assign(new Error('too long'), { statusCode: 413 }),
-        named: () => new WrongPassword(),
+        named: () => new Outage(),
         abort: () => AbortSignal.abort().reason,
       }
       const failing = async ({ body }) => {
         throw errors[body.how]()
       }
-      const guarded = Guarded({ limiter: one, keys, countOn: WrongPassword })
+      const guarded = Guarded({ limiter: one, keys, giveBackOn: Outage })
       const { post } = await serve(test, { controllers: [route(failing, [guarded])] })
       const counted = {}
       for (const how of Object.keys(errors)) {
@@ -79,27 +79,28 @@ for (const { name, adapter } of PLATFORMS) {
         counted[how] = left(one) === 4
       }
       assert.deepEqual(counted, {
-        crash: false,
-        500: false,
-        text: false,
+        crash: true,
+        500: true,
+        text: true,
         401: true,
         404: true,
         302: true,
         foreign: true,
-        named: true,
+        named: false,
         abort: true,
       })
     })
 
-    it('a failure after the answer has begun leaves a guess', async (test) => {
+    it('an error that is named, once the answer has begun, leaves a guess', async (test) => {
       const one = limiter()
       const begin = async (response) => {
         const raw = response.raw ?? response
         raw.writeHead(200)
         raw.end('your password is right')
-        throw new Error('the template is gone')
+        throw new Outage('the template is gone')
       }
-      const { post } = await serve(test, { controllers: [route(begin, [Guarded({ limiter: one, keys })], [Res()])] })
+      const guarded = Guarded({ limiter: one, keys, giveBackOn: Outage })
+      const { post } = await serve(test, { controllers: [route(begin, [guarded], [Res()])] })
       assert.equal((await post('/login', ann)).text, 'your password is right')
       assert.equal(left(one), 4)
     })
@@ -138,18 +139,19 @@ for (const { name, adapter } of PLATFORMS) {
       assert.equal(answers.filter(({ status }) => status === 429).length, 495)
     })
 
-    it('what a pipe refuses is a counted guess, what crashes in it is none', async (test) => {
+    it('what a pipe refuses is a counted guess, and so is what crashes in it unless it is named', async (test) => {
       const one = limiter()
       const crashing = {
         transform: () => {
-          throw new Error('no memory')
+          throw new Outage('no memory')
         },
       }
-      for (const [pipe, status, remains] of [
+      for (const [pipe, status, remains, giveBackOn] of [
         [ParseIntPipe, 400, 4],
-        [crashing, 500, 4],
+        [crashing, 500, 3],
+        [crashing, 500, 3, [Outage]],
       ]) {
-        const controller = route(() => 'ok', [Guarded({ limiter: one, keys })], [Query('page', pipe)])
+        const controller = route(() => 'ok', [Guarded({ limiter: one, keys, giveBackOn })], [Query('page', pipe)])
         const { post } = await serve(test, { controllers: [controller] })
         assert.deepEqual([(await post('/login?page=x', ann)).status, left(one)], [status, remains])
       }
@@ -228,17 +230,17 @@ for (const { name, adapter } of PLATFORMS) {
       }
     })
 
-    it('guards all routes of a controller, and an error that one of two guards counts is counted', async (test) => {
+    it('guards all routes of a controller, and an error that one of two guards names gives back what both counted', async (test) => {
       const one = limiter()
-      const wrong = () => {
-        throw new WrongPassword()
+      const failing = () => {
+        throw new Outage()
       }
       const inner = Guarded({ limiter: one, keys: (request) => ip.ipKey(request.ip) })
-      const controller = route(wrong, [inner])
-      Guarded({ limiter: one, keys, countOn: [WrongPassword] })(controller)
+      const controller = route(failing, [inner])
+      Guarded({ limiter: one, keys, giveBackOn: [Outage] })(controller)
       const { post } = await serve(test, { controllers: [controller] })
       await post('/login', ann)
-      assert.deepEqual([left(one), one.peekSync(ip.ipKey('127.0.0.1')).remaining], [4, 999])
+      assert.deepEqual([left(one), one.peekSync(ip.ipKey('127.0.0.1')).remaining], [5, 999])
     })
   })
 }
@@ -295,8 +297,8 @@ describe('Guarded', () => {
       assert.throws(() => make(), ConfigError)
       assert.throws(() => make({ limiter: limiter() }), new ConfigError('keys must be a function'))
       assert.throws(
-        () => make({ keys, countOn: ['WrongPassword'] }),
-        new ConfigError('countOn must list error classes'),
+        () => make({ keys, giveBackOn: ['Outage'] }),
+        new ConfigError('giveBackOn must list classes of errors'),
       )
       assert.throws(() => make({ keys, limit: 5 }), ConfigError)
     }

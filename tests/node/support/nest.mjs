@@ -17,7 +17,6 @@ export const nest = PLATFORMS.map(({ name, adapter }) => ({
   name,
   attemptOf,
   clientAddress,
-  takesBackCrashes: true,
   login: (test, parts) => login(test, adapter, parts),
 }))
 
