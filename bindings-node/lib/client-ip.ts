@@ -9,7 +9,10 @@ import { known } from './options.js'
 
 /** What {@link ClientIp} can be given. */
 export interface ClientIpOptions {
-  /** Addresses and networks such as `10.0.0.0/8`; by default none. Whoever speaks from there can claim any address. */
+  /**
+   * Addresses and networks such as `10.0.0.0/8`; by default none. Whoever speaks from there can claim any address. `unix`
+   * trusts a peer that has no address, as the proxy at the other end of a Unix socket.
+   */
   readonly trustedProxies?: readonly string[] | undefined
   /**
    * The header that they write: `x-forwarded-for` (the default), `forwarded` (RFC 7239), or any that holds one address,
@@ -36,7 +39,7 @@ const CLIENT_IP: ReadonlySet<string> = new Set(['trustedProxies', 'header'])
  * @example
  * ```ts
  * const clientIp = new ClientIp({ trustedProxies: ['10.0.0.0/8'] })
- * const address = clientIp.resolve(req.socket.remoteAddress, req.headers)
+ * const address = clientAddress(req, clientIp) // of the adapter for your framework
  * ```
  * @throws {@link ConfigError} when a proxy is no address and no network, has bits set beyond its prefix, or the header is
  * no name.
@@ -62,6 +65,8 @@ export class ClientIp {
 
   /**
    * The address of the client of one request, in canonical text; null when the peer is no address, as on a Unix socket.
+   * For a request of Node call `clientAddress` of an adapter: the socket of a client that hung up has no address either,
+   * and must not be taken for a Unix socket.
    *
    * Warns once, by `process.emitWarning`, when a forwarding header comes from a private address although no proxy is
    * trusted.

@@ -21,7 +21,8 @@ import {
 import type { Limiter } from './limiter.js'
 import { known } from './options.js'
 
-export { type AddressOptions, clientAddress } from './guarding.js'
+export { clientAddress } from './client-address.js'
+export type { AddressOptions } from './guarding.js'
 
 declare global {
   namespace Express {
@@ -93,8 +94,9 @@ export function guard<Request extends IncomingMessage = GuardedRequest>(
 
 /**
  * Makes a middleware that counts every request which passes it under rules on addresses: for whole routers, before a body
- * is parsed. Guards that come later go on with the same attempt. A request without a usable address, as over a Unix
- * socket, is let through, which is warned of once. Denials are answered as by {@link guard}.
+ * is parsed. Guards that come later go on with the same attempt. A request that has no address by nature, as over a Unix
+ * socket, is let through, with a warning each time; a client that hung up before its address was read is answered with
+ * 400. Denials are answered as by {@link guard}.
  *
  * @example
  * ```ts

@@ -22,7 +22,8 @@ import {
 import type { Limiter } from './limiter.js'
 import { known } from './options.js'
 
-export { type AddressOptions, clientAddress } from './guarding.js'
+export { clientAddress } from './client-address.js'
+export type { AddressOptions } from './guarding.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -98,8 +99,9 @@ export function guard<Request extends Pick<GuardedRequest, 'raw'> = GuardedReque
 
 /**
  * A plugin that counts every request of the instance on which it is registered, and of all below it, under rules on
- * addresses, in `onRequest`: before the body is read. The guards of routes go on with the same attempt. A request
- * without a usable address, as over a Unix socket, is let through, which is warned of once.
+ * addresses, in `onRequest`: before the body is read. The guards of routes go on with the same attempt. A request that
+ * has no address by nature, as over a Unix socket, is let through, with a warning each time; a client that hung up before
+ * its address was read is answered with 400.
  *
  * It owns nothing: closing the store is the application's.
  *

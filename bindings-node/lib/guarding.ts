@@ -6,15 +6,16 @@
  * of the request, unless `giveBackOn` of a guard names the error. What is answered is in `answering.ts`.
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { type Answer, answer, INVALID_KEY } from './answering.js'
 import type { Attempt } from './attempt.js'
+import { type Addressed, clientAddress, isLost } from './client-address.js'
 import { ClientIp } from './client-ip.js'
 import type { Decision } from './decision.js'
 import { ConfigError, InvalidKeyError } from './errors.js'
 import { checkRoundUp, headers } from './http.js'
 import type { Keys } from './key.js'
-import { keysFor, warnOfNoAddress } from './keys-for.js'
+import { keysFor } from './keys-for.js'
 import { type ErrorClass, errorClasses, leave } from './leaving.js'
 import { Limiter } from './limiter.js'
 import type { Duration } from './options.js'
@@ -57,19 +58,6 @@ export interface AddressOptions extends CountOptions {
   readonly clientIp?: ClientIp | undefined
 }
 
-/** What an address is found in: a request of Node, of Express or of Fastify. */
-export interface Addressed extends Lines {
-  readonly socket: { readonly remoteAddress?: string | undefined }
-  readonly headers: IncomingHttpHeaders
-  /** The request of Node, where Fastify wraps it. */
-  readonly raw?: Lines
-}
-
-interface Lines {
-  /** The lines of headers as they came, names and values by turns. */
-  readonly rawHeaders?: readonly string[]
-}
-
 /** How a request goes on. */
 export interface Verdict extends Answer {
   /** The attempt of this limiter in this request; undefined when a key could not be counted. */
@@ -106,7 +94,8 @@ export function counting<Request>(
 }
 
 /**
- * Makes the function that counts a request under rules on addresses. Without a usable address it is let through.
+ * Makes the function that counts a request under rules on addresses. One that has no address by nature is let through, with
+ * a warning each time, since nothing is counted. One that has lost its address is refused.
  *
  * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
  */
@@ -119,36 +108,16 @@ export function countingAddresses({
   if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
   if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
   const keys = (address: string) => keysFor(list, { address })
-  const count = asking({ ...rest, keys })
+  const count = asking({ ...rest, keys, roundUp: undefined })
 
   return async (request, identity) => {
+    if (isLost(identity)) return REFUSED
     const address = clientAddress(request, clientIp)
     if (address !== null) return count(address, identity)
-    warnOfNoAddress()
+    warnOfNothingCounted()
     return GO_ON
   }
 }
-
-/**
- * The address of the client of a request, or null when there is no usable one, as over a Unix socket. It knows the proxies
- * of `clientIp` alone, whatever the framework was told to trust. Of a request with more lines of headers than Node keeps,
- * 1000 unless the server has another `maxHeadersCount`, no header is believed: the peer is the client.
- */
-export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
-  const { remoteAddress } = request.socket
-  return clientIp.resolve(remoteAddress, areCut(request) ? {} : request.headers)
-}
-
-// Node drops the last lines in silence. They may be what a proxy of ours wrote, and those before them what a client did.
-function areCut({ rawHeaders, raw, socket }: Addressed): boolean {
-  const { server } = socket as { readonly server?: { readonly maxHeadersCount?: number | null } }
-  const kept = server?.maxHeadersCount ?? LINES_KEPT
-  const lines = rawHeaders ?? raw?.rawHeaders ?? []
-  return kept > 0 && lines.length >= 2 * kept
-}
-
-/** How many lines Node keeps where nobody says otherwise. */
-const LINES_KEPT = 1000
 
 /** The attempt that the guards of this limiter counted for a request. */
 export function attemptOf(identity: object, limiter: Limiter): Attempt | undefined {
@@ -196,6 +165,8 @@ function asking<Request>(
   checkRoundUp(roundUp)
 
   return async (request, identity) => {
+    // Before the keys are made, and so that they find the address however long they take.
+    if (isLost(identity)) return REFUSED
     try {
       const asked = await keys(request)
       const { held, decision } = await count(identity, limiter, asked, cost)
@@ -205,7 +176,7 @@ function asking<Request>(
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error
       warnOfUnreadBody(identity)
-      return { attempt: undefined, ...INVALID_KEY }
+      return REFUSED
     }
   }
 }
@@ -242,6 +213,13 @@ function behindEarlier(identity: object, fields: Record<string, string>): Record
 }
 
 const GO_ON: Verdict = Object.freeze({ attempt: undefined, headers: {}, denial: undefined })
+
+const REFUSED: Verdict = Object.freeze({ attempt: undefined, ...INVALID_KEY })
+
+function warnOfNothingCounted(): void {
+  const text = 'a request was not counted: it has no address, and all rules in front of it are on the address'
+  process.emitWarning(text, { type: 'DoorkeepWarning', code: 'DOORKEEP_NOT_COUNTED' })
+}
 
 let hasWarned = false
 

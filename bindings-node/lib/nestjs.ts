@@ -5,7 +5,7 @@
  * alone, never on whether the account exists. Nest has a block around a handler, so `giveBackOn` is applied as in `run`.
  * Tested in `tests/node/nestjs.test.mjs` and, with the guards of all frameworks, in `tests/node/guards.test.mjs`.
  */
-import { IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import {
   applyDecorators,
   type CallHandler,
@@ -26,6 +26,7 @@ import {
 import { catchError, type Observable } from 'rxjs'
 import { type Answer, answerTo } from './answering.js'
 import type { Attempt } from './attempt.js'
+import { identityOf } from './client-address.js'
 import { ConfigError } from './errors.js'
 import {
   ADDRESSES,
@@ -42,7 +43,7 @@ import { errorClasses } from './leaving.js'
 import { Limiter } from './limiter.js'
 import { known } from './options.js'
 
-export { clientAddress } from './guarding.js'
+export { clientAddress } from './client-address.js'
 
 /** What a guard sees of a request unless `keys` says otherwise: what Express and Fastify have in common. */
 export interface GuardedRequest {
@@ -164,8 +165,9 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
 
 /**
  * Makes a guard that counts every request under rules on addresses: for controllers, or for all as an `APP_GUARD`. The
- * guards of routes go on with the same attempt. A request without a usable address, as over a Unix socket, is let
- * through, which is warned of once. Denials are answered as by {@link Guarded}.
+ * guards of routes go on with the same attempt. A request that has no address by nature, as over a Unix socket, is let
+ * through, with a warning each time; a client that hung up before its address was read is answered with 400. Denials are
+ * answered as by {@link Guarded}.
  *
  * @example
  * ```ts
@@ -250,11 +252,6 @@ function responseOf(context: ExecutionContext): NestResponse {
 function requestOf(context: ExecutionContext): GuardedRequest {
   if (context.getType() !== 'http') throw new ConfigError('a guard must stand before a route of HTTP')
   return context.switchToHttp().getRequest()
-}
-
-/** The request of Node, in which guards of one limiter, those of Express and Fastify included, find each other's attempt. */
-function identityOf(request: object): object {
-  return request instanceof IncomingMessage ? request : (request as { readonly raw: object }).raw
 }
 
 function oneOf(own: Limiter | undefined, injected: Limiter | undefined): Limiter {
