@@ -5,8 +5,9 @@
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { Decision } from './decision.js'
-import { AttemptDenied, InvalidKeyError, RateLimitExceeded } from './errors.js'
-import { headers, status } from './http.js'
+import { AttemptDenied } from './denied.js'
+import { InvalidKeyError, NO_STORE, RateLimitExceeded } from './errors.js'
+import { status } from './http.js'
 
 /** What to answer in place of the handler. */
 export interface Denial {
@@ -25,7 +26,7 @@ export interface Answer {
 
 const FIELDS: Readonly<Record<string, string>> = Object.freeze({
   'Content-Type': 'application/json; charset=utf-8',
-  'Cache-Control': 'no-store',
+  ...NO_STORE,
 })
 const TOO_MANY = 'too many attempts'
 
@@ -46,7 +47,7 @@ export function answerTo(error: unknown): Answer | undefined {
   if (error instanceof RateLimitExceeded) return EXCEEDED
   // One that holds an admission is a mistake, to which there is nothing to answer.
   if (!(error instanceof AttemptDenied) || error.decision.allowed) return undefined
-  return answer(error.decision, headers(error.decision))
+  return answer(error.decision, error.headers)
 }
 
 function refusal(status: number, error: string, fields: Readonly<Record<string, string>> = {}): Answer {

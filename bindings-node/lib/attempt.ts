@@ -1,7 +1,6 @@
 /** What one call counted, to be settled once. Decides nothing: the native module does. */
 import { answered, inMemory } from './bridge.js'
 import { Decision } from './decision.js'
-import { ConfigError } from './errors.js'
 import { sound } from './failure.js'
 import { type Keys, lay } from './key.js'
 import { type Done, type Handle, native } from './native.js'
@@ -16,7 +15,7 @@ import {
   moment,
   price,
 } from './options.js'
-import { KeyRule } from './rule.js'
+import { type KeyRule, namesOf } from './rule.js'
 import { ruleNames, yes } from './slots.js'
 import type { RedisStore } from './store.js'
 
@@ -140,8 +139,8 @@ export class Attempt {
   #success(options: SuccessOptions | undefined): Done {
     const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
     const at = instant(now, this.#clock)
-    const lists = [names({ forgive }), names({ giveBack }), names({ forgiveAddress })] as const
-    return native.attemptSuccess(this.#handle, ...lists, at)
+    const lists = [namesOf('forgive', forgive), namesOf('giveBack', giveBack)] as const
+    return native.attemptSuccess(this.#handle, ...lists, namesOf('forgiveAddress', forgiveAddress), at)
   }
 
   #extend(keys: Keys, options: CallOptions | undefined): Done {
@@ -150,16 +149,4 @@ export class Attempt {
     lay(keys)
     return native.attemptExtend(price(cost), at, this.#handle)
   }
-}
-
-/** The names of the rules in one list, by the name of the list. */
-function names(named: { readonly [list: string]: readonly (KeyRule | string)[] | undefined }): readonly string[] {
-  const [[name, rules]] = Object.entries(named)
-  const list: readonly unknown[] = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
-  return list.map((rule) => {
-    if (rule instanceof KeyRule) return rule.name
-    // Rules that the attempt does not hold are passed over, so what is no rule must not look like one of those.
-    if (typeof rule !== 'string') throw new ConfigError(`${name} must list rules or their names`)
-    return rule
-  })
 }

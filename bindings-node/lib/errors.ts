@@ -3,8 +3,6 @@
  *
  * Knows nothing of the native module. Invariant: no message carries a key's value.
  */
-import type { Decision } from './decision.js'
-
 /** The codes that an error of this package can carry. Stable: compare these, not messages. */
 export type ErrorCode =
   | 'DOORKEEP_CONFIG'
@@ -12,6 +10,13 @@ export type ErrorCode =
   | 'DOORKEEP_DENIED'
   | 'DOORKEEP_UNAVAILABLE'
   | 'DOORKEEP_RATE_LIMIT_EXCEEDED'
+
+/**
+ * What goes with every answer: it is for one client at one moment.
+ *
+ * @internal
+ */
+export const NO_STORE: Readonly<Record<string, string>> = Object.freeze({ 'Cache-Control': 'no-store' })
 
 /** The base of all errors of this package. */
 export abstract class DoorkeepError extends Error {
@@ -21,6 +26,8 @@ export abstract class DoorkeepError extends Error {
   declare readonly statusCode: number | undefined
   /** The same as `statusCode`: some look for it here. */
   declare readonly status: number | undefined
+  /** The header fields of that answer, where Express and Fastify look for them. */
+  declare readonly headers: Readonly<Record<string, string>> | undefined
   /** Whether the client may read the message. */
   declare readonly expose: boolean
   static {
@@ -44,33 +51,6 @@ export class InvalidKeyError extends DoorkeepError {
   }
 }
 
-/** An attempt was denied: answer 429. The limiters answer with a {@link Decision}; code that prefers to throw has this. */
-export class AttemptDenied extends DoorkeepError {
-  readonly code: 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE' = 'DOORKEEP_DENIED'
-  /** Why, and for how long. */
-  readonly decision: Decision
-
-  constructor(decision: Decision, message = 'attempt denied') {
-    super(message)
-    this.decision = decision
-  }
-  static {
-    describe(AttemptDenied, 'AttemptDenied', 429)
-  }
-}
-
-/** The store could not be asked and the limiter fails closed: answer 503. */
-export class LimiterUnavailable extends AttemptDenied {
-  override readonly code = 'DOORKEEP_UNAVAILABLE'
-
-  constructor(decision: Decision, message = 'limiter unavailable') {
-    super(decision, message)
-  }
-  static {
-    describe(LimiterUnavailable, 'LimiterUnavailable', 503)
-  }
-}
-
 /** Something may not be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no limiter does. */
 export class RateLimitExceeded extends DoorkeepError {
   readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
@@ -83,9 +63,14 @@ export class RateLimitExceeded extends DoorkeepError {
   }
 }
 
-/** On the prototype and not enumerable, as the names of the language's own errors are. */
-function describe(of: { prototype: object }, name: string, status?: number): void {
-  const properties = { name, status, statusCode: status, expose: status !== undefined && status < 500 }
+/**
+ * On the prototype and not enumerable, as the names of the language's own errors are.
+ *
+ * @internal
+ */
+export function describe(of: { prototype: object }, name: string, status?: number): void {
+  const expose = status !== undefined && status < 500
+  const properties = { name, status, statusCode: status, headers: status && NO_STORE, expose }
   for (const [property, value] of Object.entries(properties)) {
     Object.defineProperty(of.prototype, property, { value, configurable: true, writable: true })
   }

@@ -8,8 +8,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attempt } from './attempt.js'
-import { ConfigError, InvalidKeyError, LimiterUnavailable } from './errors.js'
-import * as http from './http.js'
+import { LimiterUnavailable } from './denied.js'
+import { ConfigError, InvalidKeyError } from './errors.js'
 import type { Key } from './key.js'
 import { Limiter, type LimiterOptions } from './limiter.js'
 import { known } from './options.js'
@@ -120,7 +120,7 @@ export class DoorkeepStore {
       return await this.#count(this.#rule.key(key))
     } catch (error) {
       if (this.#passOnError) return REFUSED
-      throw withWait(error)
+      throw error
     }
   }
 
@@ -181,9 +181,4 @@ export class DoorkeepStore {
 /** The moment in so many milliseconds, by the clock from which express-rate-limit counts back. Never too early. */
 function after(milliseconds: number): Date {
   return new Date(Date.now() + Math.ceil(milliseconds))
-}
-
-/** What Express adds to an answer of 503. */
-function withWait(error: unknown): unknown {
-  return error instanceof LimiterUnavailable ? Object.assign(error, { headers: http.headers(error.decision) }) : error
 }

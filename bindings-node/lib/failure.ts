@@ -11,6 +11,7 @@ export function raise({ failure: { code, message } }: Failed): never {
 
 /** The answer, unless it is a failure. */
 export function sound<T>(answer: T | Failed): T {
-  if (typeof answer === 'object' && answer !== null && (answer as Failed).failure !== undefined) raise(answer as Failed)
+  // Its own: what was put on the prototype of all objects must not make every answer a failure.
+  if (typeof answer === 'object' && answer !== null && Object.hasOwn(answer, 'failure')) raise(answer as Failed)
   return answer as T
 }

@@ -104,10 +104,8 @@ export function countingAddresses({
   clientIp = new ClientIp(),
   ...rest
 }: AddressOptions): (request: Addressed, identity: object) => Promise<Verdict> {
-  const list = Array.isArray(rules) ? rules : []
-  if (list.length === 0 || !list.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
-  if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
-  const keys = (address: string) => keysFor(list, { address })
+  checkAddresses({ rules, clientIp })
+  const keys = (address: string) => keysFor(rules, { address })
   const count = asking({ ...rest, keys, roundUp: undefined })
 
   return async (request, identity) => {
@@ -117,6 +115,25 @@ export function countingAddresses({
     warnOfNothingCounted()
     return GO_ON
   }
+}
+
+/** Refuses what {@link countingAddresses} would refuse, where the limiter comes later. */
+export function checkAddresses({ rules, clientIp }: Pick<AddressOptions, 'rules' | 'clientIp'>): void {
+  const isList = Array.isArray(rules) && rules.length > 0
+  if (!isList || !rules.every(isByAddress)) throw new ConfigError("rules must be rules by ['address']")
+  if (clientIp !== undefined && !(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
+}
+
+/** Refuses what {@link counting} would refuse, where the limiter comes later. */
+export function checkKeys({ keys, roundUp, giveBackOn }: Omit<GuardOptions<never>, 'limiter'>): void {
+  if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
+  errorClasses(giveBackOn)
+  checkRoundUp(roundUp)
+}
+
+/** Refuses what is not a limiter. */
+export function checkLimiter(limiter: unknown): asserts limiter is Limiter {
+  if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
 }
 
 /** The attempt that the guards of this limiter counted for a request. */
@@ -160,7 +177,7 @@ function asking<Request>(
   remember: (held: Held) => void = () => {},
 ): (request: Request, identity: object) => Promise<Verdict> {
   const { limiter, keys, cost, roundUp, rateLimit } = options
-  if (!(limiter instanceof Limiter)) throw new ConfigError('limiter must be a Limiter')
+  checkLimiter(limiter)
   if (typeof keys !== 'function') throw new ConfigError('keys must be a function')
   checkRoundUp(roundUp)
 

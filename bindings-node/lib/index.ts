@@ -11,13 +11,12 @@ export { ClientIp, type ClientIpOptions, type RequestHeaders } from './client-ip
 export { ManualClock } from './clock.js'
 export type { LimiterConfig, RuleConfig } from './config.js'
 export { type Decision, Outcome, type Reason } from './decision.js'
+export { AttemptDenied, type DeniedOptions, LimiterUnavailable } from './denied.js'
 export {
-  AttemptDenied,
   ConfigError,
   DoorkeepError,
   type ErrorCode,
   InvalidKeyError,
-  LimiterUnavailable,
   RateLimitExceeded,
 } from './errors.js'
 export { FixedWindow, type FixedWindowOptions } from './fixed-window.js'

@@ -7,6 +7,7 @@
 import { ConfigError, InvalidKeyError } from './errors.js'
 import type { Key } from './key.js'
 import { network } from './network.js'
+import { isPlain, ownValue } from './options.js'
 import { KeyRule } from './rule.js'
 
 /** What keys are made of: the address of the client, and a text for each other word of the rules. */
@@ -34,9 +35,10 @@ let hasWarned = false
  * @throws {@link ConfigError} when a rule has no `by`, or is on the address and none was named, not even `null`.
  */
 export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
+  if (!isPlain(values)) throw new ConfigError('values must be a plain object')
   const keys: Key[] = []
-  const address = values.address ?? undefined
-  for (const rule of rules instanceof KeyRule ? [rules] : rules) {
+  const address = ownValue(values, ADDRESS) ?? undefined
+  for (const rule of listed(rules)) {
     if (!(rule instanceof KeyRule)) throw new ConfigError('rules must be made by Rule or StrikeRule')
     const { name, by } = rule
     if (by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${name}\``)
@@ -53,8 +55,13 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
   return keys
 }
 
+function listed(rules: KeyRule | Iterable<KeyRule>): Iterable<unknown> {
+  if (typeof rules !== 'object' || rules === null || !(Symbol.iterator in rules)) return [rules]
+  return rules
+}
+
 function part(rule: KeyRule, word: string, values: KeyValues): string {
-  const text = Object.hasOwn(values, word) ? values[word] : undefined
+  const text = ownValue(values, word)
   // What is no text is no address either.
   if (word === ADDRESS) return network(text as string, rule.ipv6Prefix)
   if (typeof text !== 'string' || text === '') {

@@ -3,7 +3,7 @@ import { ConfigError } from './errors.js'
 import { sound } from './failure.js'
 import { native } from './native.js'
 import { known } from './options.js'
-import { type KeyRule, numberOf } from './rule.js'
+import { type KeyRule, namesOf, numberOf } from './rule.js'
 
 /** What {@link lint} can be given. */
 export interface LintOptions {
@@ -25,6 +25,5 @@ const OPTIONS: ReadonlySet<string> = new Set(['forgive'])
 export function lint(rules: readonly KeyRule[], options?: LintOptions): string[] {
   const { forgive } = known(options, OPTIONS)
   if (!Array.isArray(rules)) throw new ConfigError('rules must be an array')
-  const names = (forgive ?? []).map((rule) => (typeof rule === 'string' ? rule : rule?.name))
-  return [...sound(native.lint(rules.map(numberOf), names))]
+  return [...sound(native.lint(rules.map(numberOf), namesOf('forgive', forgive)))]
 }

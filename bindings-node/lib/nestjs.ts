@@ -32,6 +32,9 @@ import {
   ADDRESSES,
   type AddressOptions,
   attemptOf as attemptIn,
+  checkAddresses,
+  checkKeys,
+  checkLimiter,
   counting,
   countingAddresses,
   GUARD,
@@ -39,7 +42,6 @@ import {
   giveBackFor,
   type Verdict,
 } from './guarding.js'
-import { errorClasses } from './leaving.js'
 import { Limiter } from './limiter.js'
 import { known } from './options.js'
 
@@ -70,13 +72,17 @@ export interface AddressGuardOptions extends Omit<AddressOptions, 'limiter'> {
   readonly limiter?: Limiter | undefined
 }
 
+const MODULE: ReadonlySet<string> = new Set(['limiter'])
+
 type Count = (request: GuardedRequest, identity: object) => Promise<Verdict>
 
 /** Provides the limiter of guards that name none. Providing {@link Limiter} by yourself, as by a factory, does the same. */
 // biome-ignore lint/complexity/noStaticOnlyClass: to Nest a module is a class
 export class DoorkeepModule {
   /** Makes `limiter` the {@link Limiter} that is injected in all modules. It stays the application's: nothing closes it. */
-  static forRoot({ limiter }: { readonly limiter: Limiter }): DynamicModule {
+  static forRoot(options: { readonly limiter: Limiter }): DynamicModule {
+    const { limiter } = known(options, MODULE)
+    checkLimiter(limiter)
     const provider = { provide: Limiter, useValue: limiter }
     return { module: DoorkeepModule, global: true, providers: [provider], exports: [Limiter] }
   }
@@ -130,8 +136,8 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
 export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
   const { limiter: own, ...rest } = known(options, GUARD)
   // When the route is declared, and not when the application has made its limiter.
-  errorClasses(rest.giveBackOn)
-  if (typeof rest.keys !== 'function') throw new ConfigError('keys must be a function')
+  if (own) checkLimiter(own)
+  checkKeys(rest)
 
   class Guarding implements CanActivate, NestInterceptor {
     readonly #limiter: Limiter
@@ -177,6 +183,8 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
  */
 export function addressGuard(options: AddressGuardOptions): Type<CanActivate> {
   const { limiter: own, ...rest } = known(options, ADDRESSES)
+  if (own) checkLimiter(own)
+  checkAddresses(rest)
 
   class Guarding implements CanActivate {
     readonly #count: Count

@@ -49,15 +49,14 @@ export interface CallOptions extends AtOptions {
 // Without a prototype, so that nothing that was put on everybody's is taken for an option.
 const NONE: object = Object.freeze(Object.create(null))
 const AT: ReadonlySet<string> = new Set(['now'])
-const CALL: ReadonlySet<string> = new Set(['cost', 'now'])
 
 /** The options, none of a name that is not in `names`. What is left out is undefined, whatever all objects inherit. */
 export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
   if (options === undefined || options === null) return NONE as T
-  if (!isPlain(options)) throw new ConfigError('options must be a plain object')
+  if (!isPlain(options)) throw notPlain()
   for (const name of Object.keys(options)) if (!names.has(name)) raise(native.unknownOption(name))
   const own: Record<string, unknown> = {}
-  for (const name of names) own[name] = ownValue(options, name)
+  for (const name of names) own[name] = ownValue(options as Record<string, unknown>, name)
   return own as T
 }
 
@@ -68,11 +67,16 @@ export function known<T extends object>(options: T | undefined | null, names: Re
 export function isPlain(options: unknown): options is object {
   if (typeof options !== 'object' || options === null) return false
   const prototype = Object.getPrototypeOf(options)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
 }
 
-function ownValue(options: object, name: string): unknown {
-  return Object.hasOwn(options, name) ? options[name as keyof typeof options] : undefined
+function notPlain(): ConfigError {
+  return new ConfigError('options must be a plain object')
+}
+
+/** A value of the object itself, and none that it inherits. */
+export function ownValue<T>(options: { readonly [name: string]: T }, name: string): T | undefined {
+  return Object.hasOwn(options, name) ? options[name] : undefined
 }
 
 /**
@@ -102,7 +106,20 @@ function inSlot(given: unknown): number {
   return typeof given === 'number' && given >= 0 ? given : AN_ARGUMENT
 }
 
-/** The cost and the moment of a call over keys are read through this, so that unknown names are refused first. */
+/**
+ * The cost and the moment of a call over keys. The same as {@link known}, for a call that takes less time than that: it
+ * goes through the names that are there, and not through all that might be.
+ */
 export function callOptions(options: CallOptions | undefined): CallOptions {
-  return known(options, CALL)
+  if (options === undefined || options === null) return NONE
+  if (!isPlain(options)) throw notPlain()
+  let cost: number | undefined
+  let now: number | undefined
+  for (const name in options) {
+    if (!Object.hasOwn(options, name)) continue
+    if (name === 'cost') cost = options.cost
+    else if (name === 'now') now = options.now
+    else raise(native.unknownOption(name))
+  }
+  return { cost, now }
 }

@@ -133,6 +133,20 @@ export class StrikeRule extends KeyRule {
   }
 }
 
+/**
+ * The names of rules in a list that was passed as `name`, where they may stand as objects or by name, or one alone.
+ *
+ * @throws {@link ConfigError} when one is neither: what nobody has counted by is passed over, which must not hide it.
+ */
+export function namesOf(name: string, rules: unknown): readonly string[] {
+  const list: readonly unknown[] = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
+  return list.map((rule) => {
+    if (rule instanceof KeyRule) return rule.name
+    if (typeof rule !== 'string') throw new ConfigError(`${name} must list rules or their names`)
+    return rule
+  })
+}
+
 /** The number under which the native module keeps a rule. */
 export function numberOf(rule: KeyRule): number {
   const number = numbered(rule)

@@ -35,6 +35,40 @@ it('every error class has its stable code, its name, its status and its bases', 
   assert.equal(expected.AttemptDenied[1].decision, decision)
 })
 
+it('an AttemptDenied carries the fields of its answer and the keys that were asked', () => {
+  const [ip, account] = [
+    new Rule('ip', '1/90s', { by: ['address'] }),
+    new Rule('account', '1/90s', { by: ['account'] }),
+  ]
+  const { AttemptDenied, LimiterUnavailable } = doorkeep
+  for (const [key, roundUp, wait] of [
+    [account.key('ann'), undefined, '90'],
+    [account.key('ann'), '1m', '120'],
+    [ip.ipKey('203.0.113.9'), '1m', '90'],
+  ]) {
+    const limiter = new Limiter({ clock: () => 0 })
+    limiter.decideSync(key)
+    for (const [error, message] of [
+      [new AttemptDenied(limiter.decideSync(key), { keys: [key], roundUp }), 'attempt denied'],
+      [new AttemptDenied(limiter.decideSync(key), { keys: key, roundUp, message: 'slowly' }), 'slowly'],
+    ]) {
+      assert.deepEqual({ ...error.headers }, { 'Retry-After': wait, 'Cache-Control': 'no-store' })
+      assert.deepEqual([error.keys, error.message], [[key], message])
+    }
+  }
+  const never = new Limiter().decideSync(account.key('ann'), { cost: 2 })
+  assert.deepEqual(
+    [new AttemptDenied(never, 'slowly').message, new LimiterUnavailable(never).message],
+    ['slowly', 'limiter unavailable'],
+  )
+  assert.deepEqual(
+    [{ ...new AttemptDenied(never).headers }, new AttemptDenied(never).keys],
+    [{ 'Cache-Control': 'no-store' }, []],
+  )
+  for (const none of [undefined, null, {}, Promise.resolve(never)])
+    assert.throws(() => new AttemptDenied(none), ConfigError)
+})
+
 const refused =
   (message, Kind = ConfigError) =>
   (error) => {

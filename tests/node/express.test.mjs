@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import {
+  AttemptDenied,
   ConfigError,
   InvalidKeyError,
   Limiter,
@@ -110,10 +111,23 @@ for (const [version, express] of [
       const app = express()
       app.set('env', 'test')
       app.get('/:at', (req, _res, next) => next(errors[req.params.at]))
-      const errors = [new InvalidKeyError('empty'), new RateLimitExceeded(), new ConfigError('misspelt')]
+      const slow = new Rule('slow', '1/90s', { by: ['account'] }).key('ann')
+      const other = limiter()
+      other.decideSync(slow)
+      const denied = new AttemptDenied(other.decideSync(slow), { keys: slow, roundUp: '1m' })
+      const errors = [new InvalidKeyError('empty'), new RateLimitExceeded(), denied, new ConfigError('misspelt')]
       const { origin } = await serve(test, app)
-      const statuses = await Promise.all(errors.map(async (_, at) => (await fetch(`${origin}/${at}`)).status))
-      assert.deepEqual(statuses, [400, 429, 500])
+      const answers = await Promise.all(errors.map((_, at) => fetch(`${origin}/${at}`)))
+      const said = answers.map(({ status, headers }) => [
+        status,
+        ...['cache-control', 'retry-after'].map((name) => headers.get(name)),
+      ])
+      assert.deepEqual(said, [
+        [400, 'no-store', null],
+        [429, 'no-store', null],
+        [429, 'no-store', '120'],
+        [500, null, null],
+      ])
     })
 
     describe('before passport-local', () => {

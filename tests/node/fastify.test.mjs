@@ -119,6 +119,10 @@ for (const [version, create] of [
         })
         const answers = await Promise.all(errors.map((_, at) => app.inject(`/${at}`)))
         assert.deepEqual(
+          answers.map(({ headers }) => headers['cache-control']),
+          ['no-store', 'no-store', undefined],
+        )
+        assert.deepEqual(
           answers.map(({ statusCode }) => statusCode),
           [400, 429, 500],
         )

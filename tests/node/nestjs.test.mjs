@@ -302,8 +302,8 @@ describe('Guarded', () => {
       )
       assert.throws(() => make({ keys, limit: 5 }), ConfigError)
     }
-    const Guarding = guard({ keys, limiter: {} })
-    assert.throws(() => new Guarding(), new ConfigError('limiter must be a Limiter'))
+    assert.throws(() => guard({ keys, limiter: {} }), new ConfigError('limiter must be a Limiter'))
+    assert.throws(() => new (guard({ keys }))({}), new ConfigError('limiter must be a Limiter'))
     assert.throws(() => addressGuard({ rules: [ip], clientIp, keys }), ConfigError)
   })
 

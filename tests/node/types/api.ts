@@ -96,6 +96,9 @@ export async function limiters(): Promise<void> {
   is<Promise<Decision>, ReturnType<FixedWindow['consume']>>(true)
   const denied: AttemptDenied = new LimiterUnavailable(decision)
   is<typeof denied.code, 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE'>(true)
+  is<typeof denied.headers, Readonly<Record<string, string>>>(true)
+  is<typeof denied.keys, readonly Key[]>(true)
+  throw new AttemptDenied(decision, { keys: [key], roundUp: '1m' })
 }
 
 export async function told(decision: Decision, key: Key): Promise<void> {
