@@ -9,6 +9,7 @@ import {
   AttemptDenied,
   ClientIp,
   ConfigError,
+  canonicalEmail,
   InvalidKeyError,
   keysFor,
   Limiter,
@@ -198,6 +199,34 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.equal(seen.verified, 5)
       })
     }
+
+    it('two hundred aliases of one account get no more checks than the account itself', async (test) => {
+      const byAccount = new StrikeRule('login-account', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
+      const one = limiter()
+      const keysOf = (req, account = canonicalEmail(req.body.email)) => keysFor([byAccount], { account })
+      // As a database does whose collation ignores accents.
+      const stored = (email) => email.normalize('NFD').replaceAll(/\p{M}/gu, '')
+      let checks = 0
+      const { post } = await login(test, {
+        guards: [{ limiter: one, keys: (req) => keysOf(req) }],
+        handle: async (req) => {
+          const name = stored(req.body.email)
+          const { allowed } = await req.attempt.extend(keysOf(req, name === 'ann@example.com' ? name : undefined))
+          if (allowed) checks += 1
+          return 401
+        },
+      })
+      const accents = ['\u0300', '\u0301', '\u0302', '\u0303', '\u0308', '\u030a']
+      const alias = (n) =>
+        `a${accents[n % 6]}n${accents[Math.floor(n / 6) % 6]}n${accents[Math.floor(n / 36)]}@example.com`
+      const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => post('/login', { email: alias(n) })))
+      assert.equal(checks, 5)
+      // Denied by the account's own budget looks like a wrong password.
+      const bytes = new Set(answers.map(({ status, text }) => `${status} ${text}`))
+      assert.equal(bytes.size, 1)
+      assert.deepEqual([...new Set(answers.map(({ status }) => status))], [401])
+      assert.equal((await post('/login', { email: 'ann@example.com' })).status, 429)
+    })
 
     it('a redirect after a wrong password is no success', async (test) => {
       const one = limiter()

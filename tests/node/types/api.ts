@@ -2,7 +2,7 @@
 import {
   type At,
   type Attempt,
-  type AttemptDenied,
+  AttemptDenied,
   AttemptLimiter,
   type Cancelled,
   ClientIp,
