@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
 import { addressLimit, answerErrors, clientAddress, guard } from 'doorkeep/express'
 import express from 'express'
-import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
+import { findAccount, sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
 
 const {
   PORT = 3000,
@@ -29,9 +29,20 @@ const loginRules = [presets.loginIp, loginAccountIp, presets.loginAccount]
 // Keys are made before any account is looked up. What is no email is answered with 400.
 const email = (req) => canonicalEmail(req.body?.email)
 const address = (req) => clientAddress(req, clientIp)
-const loginKeys = (req) => keysFor(loginRules, { address: address(req), account: email(req) })
-const resetKeys = (req) => keysFor([presets.resetIp, presets.resetSend], { address: address(req), email: email(req) })
-const codeKeys = (req) => keysFor([presets.otpIp, presets.otpVerify], { address: address(req), account: email(req) })
+const keysOf =
+  (rules) =>
+  (req, account = email(req)) =>
+    keysFor(rules, { address: address(req), account, email: account })
+const loginKeys = keysOf(loginRules)
+const resetKeys = keysOf([presets.resetIp, presets.resetSend])
+const codeKeys = keysOf([presets.otpIp, presets.otpVerify])
+
+/** The account, and whether it may be tried by its stored name as well: a database may find it by several spellings. */
+async function lookUp(req, keys) {
+  const account = await findAccount(email(req))
+  const { allowed } = await req.attempt.extend(keys(req, account?.email))
+  return { account, allowed }
+}
 
 const app = express()
 app.disable('x-powered-by')
@@ -44,7 +55,10 @@ app.use(posts)
 // The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
 posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
   const isForm = req.is('urlencoded') // sent by a browser without JavaScript, which is sent back to the page
-  if (!(await verifyPassword(email(req), req.body.password))) {
+  const { account, allowed } = await lookUp(req, loginKeys)
+  // A denial of the stored name costs the hash and is answered as a wrong password is: it must not tell of the account.
+  // Nothing has to be said of a wrong one: it stays counted, and so does an attempt during which the service fails.
+  if (!(await verifyPassword(account, req.body.password)) || !allowed) {
     if (isForm) res.redirect(302, '/?wrong')
     else res.status(401).json({ error: 'wrong email or password' })
     return
@@ -52,23 +66,25 @@ posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
   // Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
   await req.attempt.success({ forgive: [loginAccountIp], giveBack: [presets.loginIp, presets.loginAccount] })
   if (isForm) res.redirect(302, '/?welcome')
-  else res.json({ welcome: email(req) })
+  else res.json({ welcome: account.email })
 })
 
 // The same answer for everybody, and nothing to settle: each mail that was asked for counts.
-posts.post('/forgot-password', guard({ limiter, keys: resetKeys }), (req, res) => {
-  sendReset(email(req))
+posts.post('/forgot-password', guard({ limiter, keys: resetKeys }), async (req, res) => {
+  const { account, allowed } = await lookUp(req, resetKeys)
+  if (account && allowed) sendReset(account)
   res.status(202).json({ message: 'if there is such an account, a mail is on its way' })
 })
 
 posts.post('/otp', guard({ limiter, keys: codeKeys }), async (req, res) => {
-  if (!verifyCode(email(req), req.body.code)) {
+  const { account, allowed } = await lookUp(req, codeKeys)
+  if (!verifyCode(account, req.body.code) || !allowed) {
     res.status(401).json({ error: 'wrong code' })
     return
   }
   // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
   await req.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
-  res.json({ verified: email(req) })
+  res.json({ verified: account.email })
 })
 
 // Secrets of clients are long and random, so the wide rule is enough before they are checked. Their subject is counted
@@ -84,8 +100,8 @@ posts.post('/token', authenticate, guard({ limiter, keys: subjectKeys }), async 
   res.json({ access_token: randomBytes(32).toString('base64url'), token_type: 'Bearer' })
 })
 
-// A crash is not a guess: what the guards counted is given back. A body that is too long or malformed is the client's fault
-// and stays counted.
+// Errors of doorkeep are answered as a guard answers. Whatever else fails leaves its attempt counted: no guard names errors
+// in giveBackOn.
 app.use(answerErrors())
 app.use((error, _req, res, next) => {
   const status = error.status ?? 500

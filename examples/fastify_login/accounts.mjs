@@ -2,23 +2,26 @@
 import { scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
+/** The account of an email, or undefined. A database may find one account by several spellings; `email` is the stored one. */
+export async function findAccount(email) {
+  return accounts.get(email)
+}
+
 /** Whether this is the password of the account. Unknown accounts cost a hash, too, so that the time tells nothing. */
-export async function verifyPassword(email, password) {
-  const { salt, hash } = accounts.get(email) ?? nobody
-  return timingSafeEqual(await hashOf(text(password), salt), hash) && accounts.has(email)
+export async function verifyPassword(account, password) {
+  const { salt, hash } = account ?? nobody
+  return timingSafeEqual(await hashOf(text(password), salt), hash) && account !== undefined
 }
 
 /** Whether this is the one-time code that was sent to the account. */
-export function verifyCode(email, code) {
-  const sent = accounts.get(email)?.code ?? nobody.code
-  return timingSafeEqual(digits(code), digits(sent)) && accounts.has(email)
+export function verifyCode(account, code) {
+  const sent = account?.code ?? nobody.code
+  return timingSafeEqual(digits(code), digits(sent)) && account !== undefined
 }
 
-/** Sends a link if there is such an account, after the answer, so that its time tells nothing either. */
-export function sendReset(email) {
-  setImmediate(() => {
-    if (accounts.has(email)) console.log('a link is on its way')
-  })
+/** Sends a link to an account, after the answer, so that its time tells nothing either. */
+export function sendReset(_account) {
+  setImmediate(() => console.log('a link is on its way'))
 }
 
 /** The subject that a secret belongs to, or undefined. */
@@ -40,10 +43,9 @@ function text(value) {
   return typeof value === 'string' ? value : ''
 }
 
-const account = async (secret, code) => ({ salt: 'a salt', hash: await hashOf(secret, 'a salt'), code })
+const account = async (email, secret, code) => ({ email, salt: 'a salt', hash: await hashOf(secret, 'a salt'), code })
 const nobody = { salt: 'no salt', hash: Buffer.alloc(64), code: '------' }
-const accounts = new Map([
-  ['ann@example.com', await account('correct horse battery staple', '271828')],
-  ['bob@example.com', await account('tall trees hold many birds', '314159')],
-])
-const clients = new Map([['billing', await account('secret of billing')]])
+const ann = await account('ann@example.com', 'correct horse battery staple', '271828')
+const bob = await account('bob@example.com', 'tall trees hold many birds', '314159')
+const accounts = new Map([ann, bob].map((one) => [one.email, one]))
+const clients = new Map([['billing', await account(undefined, 'secret of billing')]])

@@ -6,9 +6,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { ClientIp, canonicalEmail, keysFor, Limiter, presets, RedisStore, Rule, StrikeRule } from 'doorkeep'
-import { clientAddress, doorkeep, giveBack, guard } from 'doorkeep/fastify'
+import { clientAddress, doorkeep, guard } from 'doorkeep/fastify'
 import fastify from 'fastify'
-import { sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
+import { findAccount, sendReset, verifyClient, verifyCode, verifyPassword } from './accounts.mjs'
 
 const {
   PORT = 3000,
@@ -29,11 +29,20 @@ const loginRules = [presets.loginIp, loginAccountIp, presets.loginAccount]
 // Keys are made before any account is looked up. What is no email is answered with 400.
 const email = (request) => canonicalEmail(request.body?.email)
 const address = (request) => clientAddress(request, clientIp)
-const loginKeys = (request) => keysFor(loginRules, { address: address(request), account: email(request) })
-const resetKeys = (request) =>
-  keysFor([presets.resetIp, presets.resetSend], { address: address(request), email: email(request) })
-const codeKeys = (request) =>
-  keysFor([presets.otpIp, presets.otpVerify], { address: address(request), account: email(request) })
+const keysOf =
+  (rules) =>
+  (request, account = email(request)) =>
+    keysFor(rules, { address: address(request), account, email: account })
+const loginKeys = keysOf(loginRules)
+const resetKeys = keysOf([presets.resetIp, presets.resetSend])
+const codeKeys = keysOf([presets.otpIp, presets.otpVerify])
+
+/** The account, and whether it may be tried by its stored name as well: a database may find it by several spellings. */
+async function lookUp(request, keys) {
+  const account = await findAccount(email(request))
+  const { allowed } = await request.attempt.extend(keys(request, account?.email))
+  return { account, allowed }
+}
 
 const app = fastify()
 const page = await readFile(new URL('login.html', import.meta.url), 'utf8')
@@ -51,27 +60,32 @@ app.register(async (posts) => {
   // The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
   posts.post('/login', { preHandler: guard({ limiter, keys: loginKeys }) }, async (request, reply) => {
     const { attempt, body } = request
-    if (!(await verifyPassword(email(request), body.password))) {
+    const { account, allowed } = await lookUp(request, loginKeys)
+    // A denial of the stored name costs the hash and is answered as a wrong password is: it must not tell of the account.
+    // Nothing has to be said of a wrong one: it stays counted, and so does an attempt during which the service fails.
+    if (!(await verifyPassword(account, body.password)) || !allowed) {
       // A browser without JavaScript is sent back to the page. A redirect is no success.
       if (isForm(request)) return reply.redirect('/?wrong', 302)
       return reply.code(401).send({ error: 'wrong email or password' })
     }
     // Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
     await attempt.success({ forgive: [loginAccountIp], giveBack: [presets.loginIp, presets.loginAccount] })
-    return isForm(request) ? reply.redirect('/?welcome', 302) : { welcome: email(request) }
+    return isForm(request) ? reply.redirect('/?welcome', 302) : { welcome: account.email }
   })
 
   // The same answer for everybody, and nothing to settle: each mail that was asked for counts.
   posts.post('/forgot-password', { preHandler: guard({ limiter, keys: resetKeys }) }, async (request, reply) => {
-    sendReset(email(request))
+    const { account, allowed } = await lookUp(request, resetKeys)
+    if (account && allowed) sendReset(account)
     return reply.code(202).send({ message: 'if there is such an account, a mail is on its way' })
   })
 
   posts.post('/otp', { preHandler: guard({ limiter, keys: codeKeys }) }, async (request, reply) => {
-    if (!verifyCode(email(request), request.body.code)) return reply.code(401).send({ error: 'wrong code' })
+    const { account, allowed } = await lookUp(request, codeKeys)
+    if (!verifyCode(account, request.body.code) || !allowed) return reply.code(401).send({ error: 'wrong code' })
     // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
     await request.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
-    return { verified: email(request) }
+    return { verified: account.email }
   })
 
   // Secrets of clients are long and random, so the wide rule is enough before they are checked. Their subject is counted
@@ -88,10 +102,8 @@ app.register(async (posts) => {
   })
 })
 
-// A crash is not a guess: what the guards counted is given back. A body that is too long or malformed is the client's fault
-// and stays counted.
-app.setErrorHandler(async (error, request, reply) => {
-  await giveBack(error, request, reply)
+// Whatever fails leaves its attempt counted. A guard that names errors in giveBackOn needs a call of giveBack here.
+app.setErrorHandler(async (error, _request, reply) => {
   const status = error.statusCode ?? 500
   return reply.code(status).send({ error: status < 500 ? 'bad request' : 'something went wrong' })
 })

@@ -4,8 +4,8 @@
 // bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget;
 // ADDRESS_RATES is what an address may be wrong.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { ClientIp, IssueGuard, keysFor, Limiter, RateLimitExceeded, RedisStore, Rule, TokenBucket } from 'doorkeep'
-import { clientAddress, guard } from 'doorkeep/express'
+import { ClientIp, IssueGuard, Limiter, RateLimitExceeded, RedisStore, Rule, TokenBucket } from 'doorkeep'
+import { addressLimit } from 'doorkeep/express'
 import express from 'express'
 import { errors } from 'jose'
 import { DailyQuota, SharedWindow } from './providers.mjs'
@@ -24,14 +24,13 @@ const tokenIp = new Rule('token-ip', process.env.ADDRESS_RATES ?? '600/1m', { by
 const limiter = new Limiter({ store })
 const clientIp = new ClientIp() // { trustedProxies: ['10.0.0.0/8'] } behind proxies of your own
 
-// The address alone: the subject is not known before its secret is checked.
-const clientKeys = (req) => keysFor([tokenIp], { address: clientAddress(req, clientIp) })
-
 const tokens = new Tokens(Buffer.from(signingKey), new IssueGuard(provider()))
 const app = express()
 app.disable('x-powered-by')
 app.use(express.json())
-const admitted = guard({ limiter, keys: clientKeys }) // answers a denied address with 429 and Retry-After
+// The address alone: the subject is not known before its secret is checked. Answers a denied one with 429 and Retry-After.
+// Over a Unix socket no client has an address: such a request passes with a warning, and has no attempt.
+const admitted = addressLimit({ limiter, rules: [tokenIp], clientIp })
 
 // A wrong secret stays counted on the address.
 app.post('/token', admitted, async (req, res) => {
@@ -40,14 +39,14 @@ app.post('/token', admitted, async (req, res) => {
     res.status(401).json({ error: 'unknown client' })
     return
   }
-  await req.attempt.success({ giveBack: [tokenIp] })
+  await req.attempt?.success({ giveBack: [tokenIp] })
   res.json(await tokens.issue({ sub: id }))
 })
 
 // Out of the same budget as /token.
 app.post('/refresh', admitted, async (req, res) => {
   const issued = await tokens.refresh(String(req.body?.refresh_token))
-  await req.attempt.success({ giveBack: [tokenIp] })
+  await req.attempt?.success({ giveBack: [tokenIp] })
   res.json(issued)
 })
 
@@ -65,7 +64,7 @@ app.get('/whoami', async (req, res) => {
 
 app.use((error, _req, res, next) => {
   if (error instanceof RateLimitExceeded) {
-    res.status(429).json({ error: 'too many tokens' }) // a provider says yes or no, so there is no Retry-After
+    res.status(429).set(error.headers).json({ error: 'too many tokens' }) // a provider says yes or no, so there is no Retry-After
   } else if (error instanceof errors.JOSEError) {
     res.status(401).json({ error: 'bad token' })
   } else if (error.status < 500) {

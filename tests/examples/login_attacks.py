@@ -9,6 +9,7 @@ import asyncio
 import math
 import re
 import socket
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -132,11 +133,25 @@ class LoginAttacks:
                 time.sleep(0.2)  # the hash takes a second, so nothing has been answered
         assert httpx.post(f"{url}/login", json=ANN).status_code == 429
 
-    def test_a_crash_is_no_guess(self, url: str) -> None:
-        for _ in range(10):
+    def test_a_login_that_crashes_stays_counted(self, url: str) -> None:
+        for _ in range(5):
             crashed = httpx.post(f"{url}/login", json={**ANN, "password": "crash"})
             assert (crashed.status_code, crashed.json()) == (500, {"error": "something went wrong"})
-        assert httpx.post(f"{url}/login", json=ANN).status_code == 200
+        assert httpx.post(f"{url}/login", json={**ANN, "password": "crash"}).status_code == 429
+        assert httpx.post(f"{url}/login", json=ANN, headers=of("203.0.113.10")).status_code == 200
+
+    def test_a_client_that_hangs_up_at_once_is_counted_for_no_account(self, url: str) -> None:
+        target = httpx.URL(url)
+        body = b'{"email": "ann@example.com", "password": "wrong"}'
+        head = f"POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        for _ in range(100):
+            with socket.create_connection((target.host, target.port), 10) as connection:
+                # Closing resets the connection.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(f"{head}\r\n".encode() + body)
+        time.sleep(0.5)
+        # Without the address of the attacker none of it was counted for Ann; with it, only there.
+        assert httpx.post(f"{url}/login", json=ANN, headers=of("203.0.113.10")).status_code == 200
 
     def test_a_redirect_after_a_wrong_password_is_no_success(self, url: str) -> None:
         for _ in range(5):
