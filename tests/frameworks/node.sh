@@ -19,7 +19,7 @@ rm -rf "$there/node_modules/doorkeep" "$there"/*.mjs "$there/support"
 mkdir -p "$there/node_modules/doorkeep/bindings-node"
 cp package.json "$there/node_modules/doorkeep"
 cp -r bindings-node/dist "$there/node_modules/doorkeep/bindings-node"
-tests=(guards nestjs express-rate-limit)
+tests=(guards lost-clients nestjs express-rate-limit)
 for name in "${tests[@]}"; do cp "tests/node/$name.test.mjs" "$there"; done
 cp -r tests/node/support "$there"
 

@@ -5,7 +5,6 @@ import * as doorkeep from 'doorkeep'
 import * as ofExpress from 'doorkeep/express'
 import { DoorkeepStore } from 'doorkeep/express-rate-limit'
 import * as ofFastify from 'doorkeep/fastify'
-import * as lab from 'doorkeep/lab'
 import * as ofNest from 'doorkeep/nestjs'
 import { instrument } from 'doorkeep/opentelemetry'
 import { register } from 'doorkeep/prometheus'
@@ -140,12 +139,6 @@ describe('an argument of a wrong kind is an error of the program', () => {
     for (const forgive of [5, new Set([rule]), [5], [key], [{ name: 'login' }]]) {
       const message = 'forgive must list rules or their names'
       assert.throws(() => doorkeep.lint([rule], { forgive }), refused(message), String(forgive))
-    }
-  })
-
-  it('the arguments of a bound of the lab', () => {
-    for (const values of [undefined, null, 5, [], new Map()]) {
-      assert.throws(() => lab.bound('max_in', values), refused('values must be a plain object'))
     }
   })
 
