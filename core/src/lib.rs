@@ -36,7 +36,7 @@
 //! Each may use those before it, and none after it; `tests/arrows.py` says so.
 //!
 //! `error` → `time`, `decision`, `stats`, `bounds`, `id` → `period_text`, `rate`, `identity` → `rule`, `key`, `policy`
-//! (pure steps), `http`, `presets`, `lint` → `table` (bounded, no lock), `registry`, `settlement` → `memory` (locks; test
+//! (pure steps), `http`, `presets`, `lint`, `keys_for` → `table` (bounded, no lock), `registry`, `settlement` → `memory` (locks; test
 //! all, commit all; the types above). With the feature `redis`: `redis` (connection, scripts, breaker; the same limiters
 //! over a server). With the feature `host`, for bindings alone: `host` (judges what host languages pass in; memory or
 //! server, chosen at run time). The crate `doorkeep-lab` runs attacks over these limiters.
@@ -53,6 +53,7 @@ pub mod http;
 mod id;
 mod identity;
 mod key;
+mod keys_for;
 pub mod lint;
 mod memory;
 mod period_text;
@@ -74,6 +75,7 @@ pub use identity::canonical::{EmailOptions, canonical_email, canonical_username}
 pub use identity::client_ip::ClientIp;
 pub use identity::network::{network, network_start};
 pub use key::{Digest, Key};
+pub use keys_for::keys_for;
 pub use memory::{Attempt, AttemptLimiter, FixedWindow, Limiter, Reservation, Strikes, TokenBucket};
 pub use policy::strikes::Cancelled;
 pub use rate::{Rate, Rates};

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import rates as rates_text
 from durations import duration
 from engine import Engine, Policy
-from errors import MAX_COST, MAX_TABLE, MAX_THRESHOLD, ConfigError, timestamp, whole
+from errors import MAX_COST, MAX_TABLE, MAX_THRESHOLD, ConfigError, InvalidKeyError, timestamp, whole
 from keys import digest, network
 
 MAX_KEYS = 16
@@ -57,6 +57,33 @@ def rule(name, *, rates=None, threshold=None, lockout_window=None, ipv6_prefix=6
     if secret is not None and len(secret) < 16:
         raise ConfigError(f"secret must be at least 16 bytes, bytes={len(secret)}")
     return Rule(policy, prefix, secret, tuple(by))
+
+
+def keys_for(rules, words, address=...):
+    """The keys of a request, and whether a rule was left out because the request has no address."""
+    made, left_out = [], False
+    for one in rules:
+        if not one.by:
+            raise ConfigError(f"a rule must say what it is keyed by, rule=`{one.name}`")
+        if "address" in one.by and address is ...:
+            raise ConfigError(f"a rule keyed by the address needs an address, or none by name, rule=`{one.name}`")
+        if "address" in one.by and address is None:
+            left_out = True
+        elif one.by == ("address",):
+            made.append(one.ip_key(address))
+        else:
+            made.append(one.key(*[part_of(one, word, address, words) for word in one.by]))
+    if not made:
+        raise InvalidKeyError("no key is left: the address is missing, and there is no rule without it")
+    return made, left_out
+
+
+def part_of(one, word, address, words):
+    if word == "address":
+        return network(address, one.ipv6_prefix)
+    if not words.get(word):
+        raise InvalidKeyError(f"a key needs a text for each word of its rule, rule=`{one.name}`, word=`{word}`")
+    return words[word]
 
 
 class Attempt:

@@ -403,6 +403,19 @@ def lint_case(case):
     compare("advice", answers.advice(rules, case.take("forgive")), told)
 
 
+def keys_for_case(case):
+    rules = [preset(rule["preset"]) if "preset" in rule else named_rule(rule) for rule in case.take("rules")]
+    named = {"address": case.take("address")} if case.has("address") else {}
+    words = {word: text(value) for word, value in case.take("words").items()}
+    if case.has("error"):
+        fails(case, lambda: limiter.keys_for(rules, words, **named))
+        return
+    keys, leaves_out = limiter.keys_for(rules, words, **named)
+    made = [{"rule": key.rule.name, "digest": key.digest, "is_address": key.of_address} for key in keys]
+    compare("keys", made, [dict(key) for key in case.take("keys")])
+    compare("leaves out", leaves_out, case.take("leaves_out"))
+
+
 def named_rule(described):
     fields = Fields(described)
     return made_rule(fields.take("name"), fields)
@@ -442,6 +455,7 @@ FILES = {
     "email": email_case,
     "http": http_case,
     "keys": key_case,
+    "keys-for": keys_for_case,
     "lint": lint_case,
     "network": network_case,
     "presets": preset_case,

@@ -8,6 +8,7 @@ import {
   canonicalUsername,
   FixedWindow,
   http,
+  keysFor,
   Limiter,
   network,
   Rates,
@@ -109,6 +110,19 @@ const functions = {
       max_in: (rates) => described.max_in.map(([span]) => [span, rates.maxIn(milliseconds(span))]),
     }),
   config: (described) => check(described, () => make(described.make), ['make'], {}),
+  'keys-for': (described) => {
+    const rules = described.rules.map(answers.described)
+    const words = Object.fromEntries(Object.entries(described.words).map(([word, value]) => [word, text(value)]))
+    const address = Object.hasOwn(described, 'address') ? { address: described.address } : {}
+    // A key does not say here whether it is an address.
+    const keys = described.keys?.map(({ rule, digest }) => ({ rule, digest }))
+    const expected = keys === undefined ? described : { ...described, keys }
+    const takes = ['rules', 'words', ...Object.keys(address)]
+    return check(expected, () => keysFor(rules, { ...address, ...words }), takes, {
+      keys: (made) => made.map((key) => key.toJSON()),
+      leaves_out: (made) => made.length < rules.length,
+    })
+  },
   http: answers.http,
   lint: answers.lint,
   presets: answers.presets,

@@ -9,8 +9,9 @@ import http_sfv
 import pytest
 
 import vectors
-from doorkeep import Decision, Limiter, Rule, StrikeRule, http, lint, presets
+from doorkeep import Decision, Limiter, Rule, StrikeRule, http, keys_for, lint, presets
 from doorkeep._native import _restore_decision
+from doorkeep.errors import ConfigError, InvalidKeyError
 from vectors import fields, micros, seconds
 
 OUTCOMES = {"denied": 0, "allowed": 1, "allowed_last": 2}
@@ -69,6 +70,24 @@ def test_sets_of_rules_get_the_vectors_advice(case: dict[str, Any]) -> None:
         expected = take("advice")
         assert lint(everything, forgive=forgive) == expected
         assert lint(iter(everything), forgive=[rules.get(name, name) for name in forgive]) == expected
+
+
+@cases("keys-for")
+def test_requests_have_the_vectors_keys(case: dict[str, Any]) -> None:
+    with fields(case) as take:
+        take("name")
+        rules = [described_rule(record) for record in take("rules")]
+        address = {"address": take("address")} if "address" in case else {}
+        words = {word.replace("-", "_"): vectors.text(text) for word, text in take("words").items()}
+        if "error" in case:
+            refusal = {"config": ConfigError, "invalid_key": InvalidKeyError}[take("error")]
+            with pytest.raises(refusal) as refused:
+                keys_for(rules, **address, **words)
+            assert str(refused.value) == take("message")
+            return
+        keys = keys_for(rules, **address, **words)
+        assert [(key.rule, key.digest) for key in keys] == [(key["rule"], key["digest"]) for key in take("keys")]
+        assert take("leaves_out") == (len(keys) < len(rules))
 
 
 def described_rule(record: dict[str, Any]) -> Rule | StrikeRule:

@@ -29,7 +29,19 @@ TRACES = [
     "token-bucket",
     "windows-capacity",
 ]
-FUNCTIONS = ["client-ip", "config", "email", "http", "keys", "lint", "network", "presets", "rates", "username"]
+FUNCTIONS = [
+    "client-ip",
+    "config",
+    "email",
+    "http",
+    "keys",
+    "keys-for",
+    "lint",
+    "network",
+    "presets",
+    "rates",
+    "username",
+]
 # A repeated call after a lost reply is the store's business, hosts have no call for it; the lab has a test of its own.
 ELSEWHERE = ["strikes-repeated", "lab"]
 

@@ -6,5 +6,6 @@
 #[cfg(feature = "redis")]
 pub mod either;
 pub mod input;
+pub mod keys;
 #[cfg(feature = "redis")]
 pub mod runtime;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorkeep::host::keys::{self as host_keys, Address};
 use doorkeep::http::{self, HeaderOptions, RoundUp};
 use doorkeep::lint::lint;
-use doorkeep::{Decision, Limiter, Outcome, Reason, Rule, Timestamp, presets};
-use serde_json::json;
+use doorkeep::{Decision, Key, Limiter, Outcome, Reason, Rule, Timestamp, keys_for, presets};
+use serde_json::{Value, json};
 
-use crate::fields::{Fields, files, micros};
+use crate::fields::{Fields, bytes, files, micros};
 use crate::limiter::{keys, rule, rules};
 use crate::texts::check;
 
@@ -66,6 +67,37 @@ fn every_set_of_rules_gets_the_advice_of_the_corpus() {
         let advice = lint(&rules, &forgive);
         assert!(advice.iter().all(|advice| advice.to_string().starts_with(&format!("rule `{}` ", advice.rule()))));
         Ok(json!({ "advice": advice.iter().map(ToString::to_string).collect::<Vec<_>>() }))
+    });
+}
+
+#[test]
+fn every_request_has_the_keys_of_the_corpus() {
+    check("keys-for.json", |case| {
+        let rules: Vec<Rule> = case.list("rules").into_iter().map(|fields| described(Fields::new(fields))).collect();
+        let address = case.take_if_any("address");
+        let words: Vec<(String, Vec<u8>)> = match case.take("words") {
+            Value::Object(words) => words.iter().map(|(word, text)| (word.clone(), bytes(text))).collect(),
+            words => panic!("no words: {words}"),
+        };
+        let address = match &address {
+            None => Address::Unnamed,
+            Some(Value::String(text)) => Address::Text(text),
+            Some(_) => Address::None,
+        };
+        let text = |wanted: &str| words.iter().find(|(word, _)| word == wanted).map(|(_, text)| text.as_slice());
+        let made = host_keys::keys_for(&rules, address, text);
+        if address != Address::Unnamed {
+            let named: Vec<(&str, &[u8])> = words.iter().map(|(word, text)| (word.as_str(), text.as_slice())).collect();
+            let address = if let Address::Text(text) = address { Some(text) } else { None };
+            assert_eq!(keys_for(&rules, address, &named), made.clone().map(|made| made.keys));
+        }
+        let made = made?;
+        let of = |key: &Key| {
+            json!({
+                "rule": key.rule().name(), "digest": key.digest().to_string(), "is_address": key.is_address()
+            })
+        };
+        Ok(json!({ "keys": made.keys.iter().map(of).collect::<Vec<_>>(), "leaves_out": made.leaves_out }))
     });
 }
 

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use crate::fields::{Fields, bytes, failure, files};
 
 /// What has no steps: these files, those of `answers.rs`, and the runs of the lab, which `lab/tests/lab` repeats.
-pub(crate) const FILES: [&str; 11] = [
+pub(crate) const FILES: [&str; 12] = [
     "client-ip.json",
     "config.json",
     "email.json",
     "http.json",
+    "keys-for.json",
     "keys.json",
     "lab.json",
     "lint.json",

@@ -16,7 +16,7 @@ function described(fields) {
   return makeRule(name, rule)
 }
 
-export { checkHttp as http, checkLint as lint, checkPreset as presets }
+export { checkHttp as http, checkLint as lint, checkPreset as presets, described }
 
 function checkHttp(described) {
   const fields = ['name', 'rules', 'keys', 'decision', 'round_up_us', 'rate_limit', 'status', 'headers']

@@ -24,6 +24,7 @@ export const FUNCTION_FILES = [
   'email',
   'http',
   'keys',
+  'keys-for',
   'lint',
   'network',
   'presets',
