@@ -77,8 +77,8 @@ node: build/node build/servers ## test the Node package, its types included
 cross: build build/servers ## test Python and Node processes on one server
 	$(with_servers) $(VENV)/python -m pytest tests/cross
 
-readme: build ## run the code of the README and of the guides as it stands
-	$(VENV)/python -m pytest tests/readme
+readme: build ## run the code of the README and of the guides, and check what they promise
+	$(VENV)/python -m pytest tests/readme tests/promises
 
 notebooks: build/python ## run the notebooks of the lab, and keep them with their figures in build/notebooks
 	DOORKEEP_NOTEBOOKS=build/notebooks $(VENV)/python -m pytest tests/notebooks
