@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,11 +34,29 @@ class Script:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def scripts(page: Path) -> list[Script]:
-    """Give the scripts of a page, one for each language that it has code in."""
+def block(language: str, holding: str) -> str:
+    """Return the one block of the README in this language that holds a text."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = [body for name, _, body in FENCE.findall(text) if name == language and holding in body]
+    assert len(found) == 1, f"README.md has {len(found)} blocks of {language} with {holding!r}"
+    return found[0]
+
+
+def script(page: str, language: str, without: Sequence[str] = ()) -> Script:
+    """Return the script of a page in one language, without the sections of these titles."""
+    (found,) = [one for one in scripts(ROOT / page, without) if one.language == language]
+    return found
+
+
+def scripts(page: Path, without: Sequence[str] = ()) -> list[Script]:
+    """Return the scripts of a page, one for each language that it has code in."""
+    sections = re.split(r"^## (.*)\n", page.read_text(encoding="utf-8"), flags=re.M)
+    titles, bodies = ["", *sections[1::2]], sections[::2]
+    assert set(without) <= set(titles), f"{page} has no section {set(without) - set(titles)}"
+    text = "".join(body for title, body in zip(titles, bodies, strict=True) if title not in without)
     found: dict[str, Script] = {}
     latest: Script | None = None
-    for language, title, body in FENCE.findall(page.read_text(encoding="utf-8")):
+    for language, title, body in FENCE.findall(text):
         if language == "text" and latest:
             latest.prints += body.splitlines()
         if language not in SUFFIXES:

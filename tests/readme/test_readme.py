@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -16,18 +15,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pages import ROOT, compile_strictly, empty_folder, printed
+from pages import block, compile_strictly, empty_folder, printed
 
 RIGHT = {"email": "ann@example.com", "password": "correct horse battery staple"}
 GUESSES = 500
-
-
-def blocks(language: str, holding: str) -> str:
-    """The one block of the README in this language that holds a text."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = [body for name, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) if name == language]
-    (block,) = [body for body in found if holding in body]
-    return block
 
 
 @pytest.fixture
@@ -118,19 +109,19 @@ class DjangoProject:
 
 
 def test_the_fastapi_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
-    (folder / "login.py").write_text(blocks("python", "from fastapi import"), encoding="utf-8")
+    (folder / "login.py").write_text(block("python", "from fastapi import"), encoding="utf-8")
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "login:app", "--no-proxy-headers", "--log-level", "warning"]
     hold([*command, "--port", str(port)], folder, port)
 
 
 def test_the_express_login_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
-    (folder / "login.mjs").write_text(blocks("js", "from 'express'"), encoding="utf-8")
+    (folder / "login.mjs").write_text(block("js", "from 'express'"), encoding="utf-8")
     hold(["node", "login.mjs"], folder, free_port())
 
 
 def test_the_django_admin_verifies_5_of_500_parallel_guesses(folder: Path) -> None:
-    project = DjangoProject(folder, blocks("python", "doorkeep.django"))
+    project = DjangoProject(folder, block("python", "doorkeep.django"))
     with project.serving() as login:
         assert project.log_in(login, RIGHT["password"]).status_code == 302
         assert asyncio.run(project.attack(login)) == {200: 5, 429: GUESSES - 5}
@@ -138,13 +129,13 @@ def test_the_django_admin_verifies_5_of_500_parallel_guesses(folder: Path) -> No
 
 
 def test_the_bound_of_a_day_is_what_the_readme_prints(folder: Path) -> None:
-    (folder / "bound.py").write_text(blocks("python", "max_in"), encoding="utf-8")
+    (folder / "bound.py").write_text(block("python", "max_in"), encoding="utf-8")
     assert printed([sys.executable, "bound.py"], folder) == ["1249"]
 
 
 def test_the_stores_are_made_as_the_readme_says_also_while_no_server_is_there(folder: Path) -> None:
-    (folder / "store.py").write_text(blocks("python", "RedisStore"), encoding="utf-8")
-    (folder / "store.mts").write_text(blocks("ts", "RedisStore"), encoding="utf-8")
+    (folder / "store.py").write_text(block("python", "RedisStore"), encoding="utf-8")
+    (folder / "store.mts").write_text(block("ts", "RedisStore"), encoding="utf-8")
     compile_strictly("store.mts", folder)
     assert printed([sys.executable, "store.py"], folder) == []
     assert printed(["node", "store.mjs"], folder) == []
