@@ -27,7 +27,7 @@ missing = $(if $(wildcard $(1)),,always)
 # The servers that the tests start: `make` finds or installs them once.
 with_servers = source build/servers;
 
-.PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser frameworks packages build notices clean tools always
+.PHONY: help demo demo-redis test bench lint rust model python node cross readme notebooks docs examples browser deployments frameworks packages build notices clean tools always
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,7 +38,7 @@ demo: build ## attack two guarded login services, and compare what was admitted 
 demo-redis: build build/servers ## the same over one Redis, which is stopped and started while the attack goes on
 	@$(with_servers) $(VENV)/python demo/run.py --redis
 
-test: lint rust model python node cross readme notebooks docs examples browser frameworks packages demo demo-redis ## run every check and test of every language, then the demo
+test: lint rust model python node cross readme notebooks docs examples deployments browser frameworks packages demo demo-redis ## run every check and test of every language, then the demo
 
 lint: build ## check the form and the types of all languages
 	cargo fmt --all --check
@@ -95,6 +95,9 @@ docs: build build/notebooks/executed ## build the site with the API of both pack
 
 examples: build build/servers ## start the examples and attack each over real HTTP
 	$(with_servers) $(VENV)/python -m pytest tests/examples
+
+deployments: build build/nginx ## start the programs of all pages with and without an address and behind nginx, and attack each
+	source build/nginx; $(VENV)/python -m pytest tests/deployments
 
 browser: build build/browser ## open the login page of the examples in Chromium
 	source build/browser; node --test tests/browser/*.test.mjs
@@ -158,6 +161,11 @@ build/node-native: $(node_native) $(NODE_TOOLS) $(call missing,bindings-node/dis
 build/servers: .venv/installed tests/support/servers.sh
 	@mkdir -p $(@D)
 	tests/support/servers.sh > $@.found
+	@mv $@.found $@
+
+build/nginx: tests/support/nginx.sh
+	@mkdir -p $(@D)
+	tests/support/nginx.sh > $@.found
 	@mv $@.found $@
 
 build/browser: tests/support/browser.sh

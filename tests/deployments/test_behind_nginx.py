@@ -1,0 +1,34 @@
+"""Programs behind nginx, over TCP and over a Unix socket, count the clients of nginx, whatever they write."""
+
+from __future__ import annotations
+
+from expecting import assert_admitted, assert_has_left, assert_resets_are_counted, each_program
+from service import Service
+
+pytestmark = each_program("nginx-tcp", "nginx-unix")
+
+
+def test_of_600_accounts_that_one_client_sprays_those_are_checked_that_the_policy_admits(service: Service) -> None:
+    _, checked, seconds = service.guess(service.fresh_accounts(600), service.fresh_source())
+    assert_admitted(checked, 600, service.policy.address, seconds)
+
+
+def test_two_clients_have_budgets_of_their_own(service: Service) -> None:
+    (account,) = service.fresh_accounts()
+    _, checked, seconds = service.guess([account] * 30, service.fresh_source())
+    assert_admitted(checked, 30, service.policy.pair, seconds)
+    assert_has_left(service, account, len(checked))
+
+
+def test_a_client_that_forges_headers_gains_nothing(service: Service) -> None:
+    (account,) = service.fresh_accounts()
+    _, checked, seconds = service.guess([account] * 60, service.fresh_source(), forging=True)
+    assert_admitted(checked, 60, service.policy.pair, seconds)
+
+
+def test_the_right_password_is_welcome_again_and_again(service: Service) -> None:
+    assert service.log_in(6, service.fresh_source()) == [service.program.login.welcome] * 6
+
+
+def test_guesses_whose_connections_are_reset_count_for_their_client(service: Service) -> None:
+    assert_resets_are_counted(service)
