@@ -32,11 +32,11 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) key: Key,
-    pub(crate) from: From,
+    pub(crate) from: Origin,
 }
 
 #[derive(Debug)]
-pub(crate) enum From {
+pub(crate) enum Origin {
     Window { group: Group, charge: table::Charge },
     Strikes { id: AttemptId },
 }
@@ -199,7 +199,7 @@ impl<'a> Run<'a, '_, '_> {
                     let charge = windows.commit(&keys[usize::from(*key)].digest(), window, cost, now);
                     let (gcra, after) = (windows.gcra(window.group), window.after());
                     self.summary.left(gcra.remaining(after, now), after.reset_after(now));
-                    (*key, From::Window { group: window.group, charge })
+                    (*key, Origin::Window { group: window.group, charge })
                 }
                 Check::Strikes { rule, key, table, slot, .. } => {
                     let strikes = self.tables.strikes(*table);
@@ -210,7 +210,7 @@ impl<'a> Run<'a, '_, '_> {
                     }
                     let (remaining, reset_after) = strikes.left(Some(slot), now);
                     self.summary.left(remaining, reset_after);
-                    (*key, From::Strikes { id })
+                    (*key, Origin::Strikes { id })
                 }
             };
             if let Some(taken) = taken.as_deref_mut() {

@@ -154,10 +154,10 @@ impl Limiter {
         for Taken { key, from } in taken {
             let digest = key.digest();
             match from {
-                engine::From::Window { group, charge } => {
+                engine::Origin::Window { group, charge } => {
                     memory.shards.lock_of(&digest).give_back(&digest, *group, charge, now);
                 }
-                engine::From::Strikes { id } => {
+                engine::Origin::Strikes { id } => {
                     memory.with_strikes_of(key.rule(), |table| table.cancel(&digest, *id, now));
                 }
             }

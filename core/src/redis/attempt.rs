@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::redis::limiter::Counted;
 use crate::redis::store::{Act, Kind};
-use crate::redis::{Limiter, here};
+use crate::redis::{Limiter, or_now};
 use crate::settlement::{self, Settlement};
 use crate::time::Timestamp;
 
@@ -131,7 +131,7 @@ impl Attempt {
         let mut acts = Vec::new();
         for counted in counted {
             match counted {
-                Counted::There { id, keys } => {
+                Counted::Remote { id, keys } => {
                     for ((known, key), charges) in keys.iter().filter(|((_, key), _)| is_returned(key)) {
                         let act = match &known.state.kind {
                             Kind::Rates(rates) => Act::GiveBack { rates, charges },
@@ -141,10 +141,10 @@ impl Attempt {
                         acts.push((known.state.key(&key.digest()), act));
                     }
                 }
-                Counted::Here(attempt) => {
-                    attempt.give_back(|_, key| is_returned(key), here(now));
+                Counted::Local(attempt) => {
+                    attempt.give_back(|_, key| is_returned(key), or_now(now));
                 }
-                Counted::Nowhere => {}
+                Counted::Nothing => {}
             }
         }
         self.limiter.forget(&forgiven.iter().collect::<Vec<_>>(), acts, now).await

@@ -10,9 +10,9 @@ use crate::key::Digest;
 use crate::memory::Strikes;
 use crate::policy::strikes::{self, Cancelled};
 use crate::redis::remote::Call;
-use crate::redis::single::{Single, Told, digest};
+use crate::redis::single::{Reply, Single, digest};
 use crate::redis::store::{Act, Kind, Wire};
-use crate::redis::{RedisStore, here};
+use crate::redis::{RedisStore, or_now};
 use crate::rule::Rule;
 use crate::stats::Stats;
 use crate::time::Timestamp;
@@ -30,9 +30,9 @@ pub struct Reservation(Place);
 #[derive(Clone, Default)]
 enum Place {
     #[default]
-    Nowhere,
-    There(Digest, AttemptId),
-    Here(Arc<crate::AttemptLimiter>, crate::Reservation),
+    Nothing,
+    Remote(Digest, AttemptId),
+    Local(Arc<crate::AttemptLimiter>, crate::Reservation),
 }
 
 impl AttemptLimiter {
@@ -71,11 +71,11 @@ impl AttemptLimiter {
         let digest = digest(key)?;
         let (decision, place) = match self.0.ask(digest, call).await {
             // What was admitted without counting is not there either; taking it back finds nothing.
-            Told::Decision(decision) if decision.allowed() => (decision, Place::There(digest, call.id)),
-            Told::Decision(decision) => (decision, Place::Nowhere),
-            Told::AskHere(local) => {
-                let (decision, reservation) = local.try_reserve(key, here(now))?;
-                (Decision { degraded: true, ..decision }, Place::Here(local, reservation))
+            Reply::Decision(decision) if decision.allowed() => (decision, Place::Remote(digest, call.id)),
+            Reply::Decision(decision) => (decision, Place::Nothing),
+            Reply::Local(local) => {
+                let (decision, reservation) = local.try_reserve(key, or_now(now))?;
+                (Decision { degraded: true, ..decision }, Place::Local(local, reservation))
             }
         };
         self.0.counters.count(&decision);
@@ -86,19 +86,19 @@ impl AttemptLimiter {
     ///
     /// None for a reservation that the store does not hold, and when the store does not answer.
     pub async fn repeat(&self, reservation: &Reservation, now: Option<Timestamp>) -> Option<Decision> {
-        let Place::There(digest, id) = reservation.0 else { return None };
+        let Place::Remote(digest, id) = reservation.0 else { return None };
         match self.0.ask(digest, Call { id, ..self.0.remote.counting(1, now) }).await {
-            Told::Decision(decision) => Some(decision),
-            Told::AskHere(_) => None,
+            Reply::Decision(decision) => Some(decision),
+            Reply::Local(_) => None,
         }
     }
 
     /// Takes back exactly the attempt behind a reservation, where it was counted. Safe to repeat.
     pub async fn cancel(&self, reservation: Reservation, now: Option<Timestamp>) -> Cancelled {
         match reservation.0 {
-            Place::Nowhere => Cancelled::Nothing,
-            Place::Here(local, reservation) => local.cancel(reservation, here(now)),
-            Place::There(digest, id) => {
+            Place::Nothing => Cancelled::Nothing,
+            Place::Local(local, reservation) => local.cancel(reservation, or_now(now)),
+            Place::Remote(digest, id) => {
                 match self.0.settle(digest, Act::Cancel { policy: self.policy(), id }, now).await {
                     Some(2) => Cancelled::Lifted,
                     Some(1) => Cancelled::GivenBack,
@@ -130,7 +130,7 @@ impl AttemptLimiter {
     /// The key is empty.
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let digest = digest(key.as_ref())?;
-        if let Some(local) = self.0.here() {
+        if let Some(local) = self.0.local() {
             local.reset(&key)?;
         }
         Ok(self.0.forget(digest).await)
@@ -143,8 +143,8 @@ impl AttemptLimiter {
     pub async fn refund(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<(), Error> {
         let act = Act::Refund { policy: self.policy() };
         let reached = self.0.settle(digest(key.as_ref())?, act, now).await.is_some();
-        match self.0.here() {
-            Some(local) if !reached => local.refund(key, here(now)),
+        match self.0.local() {
+            Some(local) if !reached => local.refund(key, or_now(now)),
             _ => Ok(()),
         }
     }
@@ -152,7 +152,7 @@ impl AttemptLimiter {
     /// How many keys this process's own table holds; the store is never scanned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.here().map_or(0, |local| local.len())
+        self.0.local().map_or(0, |local| local.len())
     }
 
     /// Whether this process's own table holds no key.
@@ -176,9 +176,9 @@ impl AttemptLimiter {
     /// The outcome that an attempt would have, and the wait of a denial.
     async fn peek(&self, key: &[u8], now: Option<Timestamp>) -> Result<(Outcome, Option<Duration>), Error> {
         match self.0.ask(digest(key)?, self.0.remote.peeking(1, now)).await {
-            Told::Decision(decision) => Ok((decision.outcome, decision.retry_after.filter(|_| !decision.allowed()))),
-            Told::AskHere(local) => {
-                let wait = local.retry_after(key, here(now))?;
+            Reply::Decision(decision) => Ok((decision.outcome, decision.retry_after.filter(|_| !decision.allowed()))),
+            Reply::Local(local) => {
+                let wait = local.retry_after(key, or_now(now))?;
                 Ok((if wait.is_some() { Outcome::Denied } else { Outcome::Allowed }, wait))
             }
         }

@@ -7,9 +7,9 @@ use crate::decision::{Decision, OnError};
 use crate::error::Error;
 use crate::period_text;
 use crate::policy::fixed_window::Policy;
-use crate::redis::single::{Single, Told, digest};
+use crate::redis::single::{Reply, Single, digest};
 use crate::redis::store::{Kind, Wire};
-use crate::redis::{RedisStore, here};
+use crate::redis::{RedisStore, or_now};
 use crate::stats::Stats;
 use crate::time::{Period, Timestamp};
 
@@ -47,8 +47,8 @@ impl FixedWindow {
     pub async fn consume(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<Decision, Error> {
         let key = key.as_ref();
         let decision = match self.single.ask(digest(key)?, self.single.remote.counting(1, now)).await {
-            Told::Decision(decision) => decision,
-            Told::AskHere(local) => Decision { degraded: true, ..local.try_consume(key, here(now))? },
+            Reply::Decision(decision) => decision,
+            Reply::Local(local) => Decision { degraded: true, ..local.try_consume(key, or_now(now))? },
         };
         self.single.counters.count(&decision);
         Ok(decision)
@@ -61,8 +61,8 @@ impl FixedWindow {
     pub async fn peek(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<Decision, Error> {
         let key = key.as_ref();
         match self.single.ask(digest(key)?, self.single.remote.peeking(1, now)).await {
-            Told::Decision(decision) => Ok(decision),
-            Told::AskHere(local) => Ok(Decision { degraded: true, ..local.peek(key, here(now))? }),
+            Reply::Decision(decision) => Ok(decision),
+            Reply::Local(local) => Ok(Decision { degraded: true, ..local.peek(key, or_now(now))? }),
         }
     }
 
@@ -72,7 +72,7 @@ impl FixedWindow {
     /// The key is empty.
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let digest = digest(key.as_ref())?;
-        if let Some(local) = self.single.here() {
+        if let Some(local) = self.single.local() {
             local.reset(&key)?;
         }
         Ok(self.single.forget(digest).await)
@@ -93,7 +93,7 @@ impl FixedWindow {
     /// How many keys this process's own table holds; the store is never scanned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.single.here().map_or(0, |local| local.len())
+        self.single.local().map_or(0, |local| local.len())
     }
 
     /// Whether this process's own table holds no key.

@@ -12,7 +12,7 @@ use crate::memory::engine;
 use crate::redis::fallback::Fallback;
 use crate::redis::remote::{Call, Remote};
 use crate::redis::store::{Act, Charges, Wire};
-use crate::redis::{Attempt, RedisStore, here};
+use crate::redis::{Attempt, RedisStore, or_now};
 use crate::registry::{self, Registered, Registry};
 use crate::stats::Stats;
 use crate::time::Timestamp;
@@ -34,11 +34,11 @@ pub(crate) type Asked = (Arc<Registered<Arc<Wire>>>, Key);
 /// Where an admitted call was counted.
 pub(crate) enum Counted {
     /// In the store: each key with what was taken from it.
-    There { id: crate::id::AttemptId, keys: Vec<(Asked, Charges)> },
+    Remote { id: crate::id::AttemptId, keys: Vec<(Asked, Charges)> },
     /// In this process, during an outage.
-    Here(crate::Attempt),
-    /// Nowhere: denied, or admitted without counting.
-    Nowhere,
+    Local(crate::Attempt),
+    /// Denied, or admitted without counting.
+    Nothing,
 }
 
 impl Limiter {
@@ -142,13 +142,13 @@ impl Limiter {
             Ok(reading) => {
                 let is_counted = call.commit && reading.decision.allowed();
                 let keys = asked.iter().cloned().zip(reading.charges).collect();
-                let counted = if is_counted { Counted::There { id: call.id, keys } } else { Counted::Nowhere };
+                let counted = if is_counted { Counted::Remote { id: call.id, keys } } else { Counted::Nothing };
                 (reading.decision, counted)
             }
-            Err(OnError::Local) => self.decide_here(keys, call)?,
+            Err(OnError::Local) => self.decide_locally(keys, call)?,
             Err(OnError::Open | OnError::Closed) => {
                 let remaining = asked.iter().map(|(known, _)| known.state.smallest_count()).min().unwrap_or(0);
-                (self.0.remote.without_store(remaining), Counted::Nowhere)
+                (self.0.remote.without_store(remaining), Counted::Nothing)
             }
         };
         if call.commit {
@@ -159,15 +159,15 @@ impl Limiter {
     }
 
     /// Decides in this process, as long as the store does not answer.
-    fn decide_here(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
+    fn decide_locally(&self, keys: &[Key], call: Call) -> Result<(Decision, Counted), Error> {
         let local = self.0.local.get(self.0.remote.returns());
-        let now = here(call.now);
+        let now = or_now(call.now);
         if !call.commit {
             let decision = local.peek(keys, call.cost, now)?;
-            return Ok((Decision { degraded: true, ..decision }, Counted::Nowhere));
+            return Ok((Decision { degraded: true, ..decision }, Counted::Nothing));
         }
         let attempt = local.attempt(keys, call.cost, now)?;
-        Ok((Decision { degraded: true, ..attempt.decision() }, Counted::Here(attempt)))
+        Ok((Decision { degraded: true, ..attempt.decision() }, Counted::Local(attempt)))
     }
 
     /// Forgets keys in the store and here, and settles `acts` in the same trip.

@@ -38,6 +38,6 @@ pub use token_bucket::TokenBucket;
 use crate::time::Timestamp;
 
 /// The caller's instant, or this process's clock: for what is decided here and not in the store.
-pub(crate) fn here(now: Option<Timestamp>) -> Timestamp {
+pub(crate) fn or_now(now: Option<Timestamp>) -> Timestamp {
     now.unwrap_or_else(Timestamp::now)
 }

@@ -21,10 +21,10 @@ pub(crate) struct Single<T> {
 }
 
 /// What the store said, or what to do without it.
-pub(crate) enum Told<T> {
+pub(crate) enum Reply<T> {
     Decision(Decision),
     /// The local limiter decides.
-    AskHere(Arc<T>),
+    Local(Arc<T>),
 }
 
 impl<T> Single<T> {
@@ -43,12 +43,12 @@ impl<T> Single<T> {
     }
 
     /// Asks the store about a key. Counts no statistics.
-    pub(crate) async fn ask(&self, digest: Digest, call: Call) -> Told<T> {
+    pub(crate) async fn ask(&self, digest: Digest, call: Call) -> Reply<T> {
         match self.remote.decide(&[(&self.wire, digest)], call).await {
-            Ok(reading) => Told::Decision(reading.decision),
-            Err(OnError::Local) => Told::AskHere(self.local.get(self.remote.returns())),
+            Ok(reading) => Reply::Decision(reading.decision),
+            Err(OnError::Local) => Reply::Local(self.local.get(self.remote.returns())),
             Err(OnError::Open | OnError::Closed) => {
-                Told::Decision(self.remote.without_store(self.wire.smallest_count()))
+                Reply::Decision(self.remote.without_store(self.wire.smallest_count()))
             }
         }
     }
@@ -65,7 +65,7 @@ impl<T> Single<T> {
     }
 
     /// The local limiter, if this outage has one.
-    pub(crate) fn here(&self) -> Option<Arc<T>> {
+    pub(crate) fn local(&self) -> Option<Arc<T>> {
         self.local.existing(self.remote.returns())
     }
 
@@ -75,7 +75,7 @@ impl<T> Single<T> {
 
     /// A snapshot of the counters; sizes are those of the local limiter.
     pub(crate) fn stats(&self, of_local: impl FnOnce(&T) -> Stats) -> Stats {
-        let local = self.here().map(|local| of_local(&local)).unwrap_or_default();
+        let local = self.local().map(|local| of_local(&local)).unwrap_or_default();
         let mut stats = Stats { evicted: local.evicted, tracked_keys: local.tracked_keys, ..Stats::default() };
         self.counters.add_to(&mut stats, self.name());
         self.remote.add_to(&mut stats);

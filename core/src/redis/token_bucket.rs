@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::decision::{OnError, Reason};
 use crate::error::Error;
 use crate::rate::{Rate, Rates};
-use crate::redis::single::{Single, Told, digest};
+use crate::redis::single::{Reply, Single, digest};
 use crate::redis::store::Wire;
-use crate::redis::{RedisStore, here};
+use crate::redis::{RedisStore, or_now};
 use crate::rule::Rule;
 use crate::stats::Stats;
 use crate::time::Timestamp;
@@ -66,12 +66,12 @@ impl TokenBucket {
             return false;
         }
         match self.single.ask(digest, self.single.remote.counting(n, now)).await {
-            Told::Decision(decision) => {
+            Reply::Decision(decision) => {
                 counters.count(&decision);
                 decision.allowed()
             }
-            Told::AskHere(local) => {
-                let admitted = local.allow_n(key, n.into(), here(now));
+            Reply::Local(local) => {
+                let admitted = local.allow_n(key, n.into(), or_now(now));
                 if admitted {
                     counters.allowed()
                 } else {
@@ -89,15 +89,15 @@ impl TokenBucket {
     pub async fn retry_after(&self, key: impl AsRef<[u8]>, now: Option<Timestamp>) -> Result<Option<Duration>, Error> {
         let key = key.as_ref();
         match self.single.ask(digest(key)?, self.single.remote.peeking(1, now)).await {
-            Told::Decision(decision) => Ok(decision.retry_after.filter(|_| !decision.allowed())),
-            Told::AskHere(local) => local.retry_after(key, here(now)),
+            Reply::Decision(decision) => Ok(decision.retry_after.filter(|_| !decision.allowed())),
+            Reply::Local(local) => local.retry_after(key, or_now(now)),
         }
     }
 
     /// Fills the bucket of a key, here and in the store. False if the store was not reached. An empty key has no bucket.
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> bool {
         let Ok(digest) = digest(key.as_ref()) else { return true };
-        if let Some(local) = self.single.here() {
+        if let Some(local) = self.single.local() {
             local.reset(&key);
         }
         self.single.forget(digest).await
@@ -111,7 +111,7 @@ impl TokenBucket {
     /// How many buckets this process's own table holds; the store is never scanned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.single.here().map_or(0, |local| local.len())
+        self.single.local().map_or(0, |local| local.len())
     }
 
     /// Whether this process's own table holds no bucket.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::host::either::{Answer, here};
+use crate::host::either::{Answer, or_now};
 use crate::key::Key;
 use crate::memory;
 use crate::redis;
@@ -59,7 +59,7 @@ impl Attempt {
     /// As [`crate::Attempt::extend`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, here(now))),
+            Place::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, or_now(now))),
             Place::Store(attempt) => {
                 let (attempt, keys) = (Arc::clone(attempt), keys.to_vec());
                 Answer::later(async move { attempt.extend(&keys, cost, now).await })
@@ -70,7 +70,7 @@ impl Attempt {
     /// As [`crate::Attempt::success`]; false also if the store was not reached.
     pub fn success(&self, settlement: &Settlement<'_>, now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.success(settlement, here(now))),
+            Place::Memory(attempt) => Answer::Now(attempt.success(settlement, or_now(now))),
             Place::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
@@ -97,7 +97,7 @@ impl Attempt {
     /// As [`crate::Attempt::release`]; false also if the store was not reached.
     pub fn release(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.release(here(now))),
+            Place::Memory(attempt) => Answer::Now(attempt.release(or_now(now))),
             Place::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 Answer::later(async move { attempt.release(now).await })
@@ -108,7 +108,7 @@ impl Attempt {
     /// As [`crate::Attempt::cancel`]; false also if the store was not reached.
     pub fn cancel(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.cancel(here(now))),
+            Place::Memory(attempt) => Answer::Now(attempt.cancel(or_now(now))),
             Place::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 Answer::later(async move { attempt.cancel(now).await })

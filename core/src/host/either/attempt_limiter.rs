@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::decision::{Decision, OnError, Outcome};
 use crate::error::Error;
-use crate::host::either::{Answer, here};
+use crate::host::either::{Answer, or_now};
 use crate::host::input;
 use crate::memory::{self, Strikes};
 use crate::policy::strikes::Cancelled;
@@ -58,7 +58,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::try_attempt`].
     pub fn attempt(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Outcome, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.try_attempt(key, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.try_attempt(key, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, key) = (Arc::clone(limiter), key.to_vec());
                 Answer::later(async move { Ok(limiter.decide(key, now).await?.outcome) })
@@ -69,7 +69,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::decide`].
     pub fn decide(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.decide(key, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.decide(key, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, key) = (Arc::clone(limiter), key.to_vec());
                 Answer::later(async move { limiter.decide(key, now).await })
@@ -81,7 +81,7 @@ impl AttemptLimiter {
     pub fn reserve(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(Decision, Reservation), Error>> {
         match self {
             Self::Memory(limiter) => {
-                let reserved = limiter.try_reserve(key, here(now));
+                let reserved = limiter.try_reserve(key, or_now(now));
                 Answer::Now(reserved.map(|(decision, made)| (decision, Reservation::Memory(made))))
             }
             Self::Store(limiter) => {
@@ -97,7 +97,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::cancel`]. Another place's reservation cancels nothing.
     pub fn cancel(&self, reservation: Reservation, now: Option<Timestamp>) -> Answer<Cancelled> {
         match (self, reservation) {
-            (Self::Memory(limiter), Reservation::Memory(made)) => Answer::Now(limiter.cancel(made, here(now))),
+            (Self::Memory(limiter), Reservation::Memory(made)) => Answer::Now(limiter.cancel(made, or_now(now))),
             (Self::Store(limiter), Reservation::Store(made)) => {
                 let limiter = Arc::clone(limiter);
                 Answer::later(async move { limiter.cancel(made, now).await })
@@ -109,7 +109,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::locked`].
     pub fn locked(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.locked(key, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.locked(key, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, key) = (Arc::clone(limiter), key.to_vec());
                 Answer::later(async move { limiter.locked(key, now).await })
@@ -120,7 +120,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::retry_after`].
     pub fn retry_after(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Option<Duration>, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.retry_after(key, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.retry_after(key, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, key) = (Arc::clone(limiter), key.to_vec());
                 Answer::later(async move { limiter.retry_after(key, now).await })
@@ -142,7 +142,7 @@ impl AttemptLimiter {
     /// As [`crate::AttemptLimiter::refund`].
     pub fn refund(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(), Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.refund(key, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.refund(key, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, key) = (Arc::clone(limiter), key.to_vec());
                 Answer::later(async move { limiter.refund(key, now).await })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::decision::{Decision, OnError};
 use crate::error::Error;
-use crate::host::either::{Answer, here};
+use crate::host::either::{Answer, or_now};
 use crate::host::input;
 use crate::memory;
 use crate::redis::{self, RedisStore};
@@ -51,7 +51,7 @@ impl FixedWindow {
     /// As [`crate::FixedWindow::try_consume`].
     pub fn consume(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
-            Self::Memory(window) => Answer::Now(window.try_consume(key, here(now))),
+            Self::Memory(window) => Answer::Now(window.try_consume(key, or_now(now))),
             Self::Store(window) => {
                 let (window, key) = (Arc::clone(window), key.to_vec());
                 Answer::later(async move { window.consume(key, now).await })

@@ -2,7 +2,7 @@
 
 use crate::decision::{Decision, OnError};
 use crate::error::Error;
-use crate::host::either::{Answer, Attempt, here};
+use crate::host::either::{Answer, Attempt, or_now};
 use crate::key::Key;
 use crate::redis::{self, RedisStore};
 use crate::stats::Stats;
@@ -32,7 +32,7 @@ impl Limiter {
     /// As [`crate::Limiter::decide`]. Without `now`, the clock of the place decides.
     pub fn decide(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.decide(keys, cost, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.decide(keys, cost, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, keys) = (limiter.clone(), keys.to_vec());
                 Answer::later(async move { limiter.decide(&keys, cost, now).await })
@@ -43,7 +43,7 @@ impl Limiter {
     /// As [`crate::Limiter::peek`].
     pub fn peek(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.peek(keys, cost, here(now))),
+            Self::Memory(limiter) => Answer::Now(limiter.peek(keys, cost, or_now(now))),
             Self::Store(limiter) => {
                 let (limiter, keys) = (limiter.clone(), keys.to_vec());
                 Answer::later(async move { limiter.peek(&keys, cost, now).await })
@@ -54,7 +54,7 @@ impl Limiter {
     /// As [`crate::Limiter::attempt`].
     pub fn attempt(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Attempt, Error>> {
         match self {
-            Self::Memory(limiter) => Answer::Now(limiter.attempt(keys, cost, here(now)).map(Attempt::memory)),
+            Self::Memory(limiter) => Answer::Now(limiter.attempt(keys, cost, or_now(now)).map(Attempt::memory)),
             Self::Store(limiter) => {
                 let (limiter, keys) = (limiter.clone(), keys.to_vec());
                 Answer::later(async move { limiter.attempt(&keys, cost, now).await.map(Attempt::store) })

@@ -18,7 +18,7 @@ pub use token_bucket::TokenBucket;
 
 use std::pin::Pin;
 
-use crate::redis::here;
+use crate::redis::or_now;
 
 /// An answer that is there, or will be.
 ///

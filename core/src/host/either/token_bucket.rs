@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::decision::OnError;
 use crate::error::Error;
-use crate::host::either::{Answer, here};
+use crate::host::either::{Answer, or_now};
 use crate::host::input;
 use crate::memory;
 use crate::redis::{self, RedisStore};
@@ -51,7 +51,7 @@ impl TokenBucket {
     /// As [`crate::TokenBucket::allow_n`].
     pub fn allow_n(&self, key: &[u8], n: i64, now: Option<Timestamp>) -> Answer<bool> {
         match self {
-            Self::Memory(bucket) => Answer::Now(bucket.allow_n(key, n, here(now))),
+            Self::Memory(bucket) => Answer::Now(bucket.allow_n(key, n, or_now(now))),
             Self::Store(bucket) => {
                 let (bucket, key) = (Arc::clone(bucket), key.to_vec());
                 Answer::later(async move { bucket.allow_n(key, n, now).await })
