@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::convert::Given;
-use crate::refused::Answer;
+use crate::error::Result;
 use crate::rule::{Rule, StrikeRule, read_names};
 
 /// All presets by their names; `doorkeep/presets.py` makes them attributes.
@@ -45,7 +45,7 @@ pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     that the numbers suit the endpoint.
 #[pyfunction]
 #[pyo3(signature = (rules, *, forgive=None), text_signature = "(rules, *, forgive=())")]
-pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Answer<Vec<String>> {
+pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<Vec<String>> {
     let mut read = Vec::new();
     for rule in rules.try_iter()? {
         read.push(rule_of(&rule?)?);
@@ -58,7 +58,7 @@ pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Answer<V
 /// Refuses a claim by its name.
 #[pyfunction]
 #[pyo3(name = "_refuse_claim", signature = (name, /))]
-pub(crate) fn refuse_claim(name: &str) -> Answer<()> {
+pub(crate) fn refuse_claim(name: &str) -> Result<()> {
     Err(input::not_a_claim(name).into())
 }
 

@@ -16,9 +16,9 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::bridge;
 use crate::call::Call;
+use crate::error::Result;
 use crate::events;
 use crate::pending::{self, Pending};
-use crate::refused::Answer as Told;
 
 /// The answer of an `aio` limiter: await it once.
 ///
@@ -52,13 +52,13 @@ type Shown = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 impl Answer {
     /// Finishes with what a call came to.
-    pub(crate) fn new<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, call: &'static str, told: Told<T>) -> Self {
+    pub(crate) fn new<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, call: &'static str, told: Result<T>) -> Self {
         let told = told.map_err(PyErr::from).and_then(|value| value.into_py_any(py));
         Self::of(call, State::Told(told))
     }
 
     /// Finishes with the answer to a call, or waits for it when a store was asked.
-    pub(crate) fn to<T, R, W>(py: Python<'_>, name: &'static str, called: Told<Call<'_, T, R, W>>) -> Self
+    pub(crate) fn to<T, R, W>(py: Python<'_>, name: &'static str, called: Result<Call<'_, T, R, W>>) -> Self
     where
         T: Send + 'static,
         R: for<'py> IntoPyObjectExt<'py> + 'static,

@@ -17,8 +17,8 @@ use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::key::{Key, with_keys};
-use crate::refused::Answer;
 use crate::rule::read_names;
 
 /// One attempt over several keys, counted when it was made and settled at most once.
@@ -91,7 +91,7 @@ impl Attempt {
         give_back: Given<'_, '_>,
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<bool> {
+    ) -> Result<bool> {
         self.ask_success(py, forgive, give_back, forgive_address, now)?.wait(py)
     }
 
@@ -115,7 +115,7 @@ impl Attempt {
     /// bool
     ///     Whether this call settled it. False also when the store was not reached.
     #[pyo3(signature = (now=None))]
-    pub(crate) fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer<bool> {
+    pub(crate) fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_cancel(py, now)?.wait(py)
     }
 
@@ -138,7 +138,7 @@ impl Attempt {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Decision> {
+    ) -> Result<Decision> {
         self.ask_extend(py, first, rest, cost, now)?.wait(py)
     }
 
@@ -147,7 +147,7 @@ impl Attempt {
         self.inner.holds(&key.get().inner)
     }
 
-    pub(crate) fn __enter__<'py>(slf: &Bound<'py, Self>) -> Answer<Bound<'py, Self>> {
+    pub(crate) fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
         slf.get().enter(slf.py())?;
         Ok(slf.clone())
     }
@@ -158,7 +158,7 @@ impl Attempt {
         _kind: &Bound<'_, PyAny>,
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
-    ) -> Answer<bool> {
+    ) -> Result<bool> {
         self.ask_exit(py, error)?.wait(py)
     }
 
@@ -170,7 +170,7 @@ impl Attempt {
         error: &Bound<'_, PyAny>,
         give_back_on: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<bool> {
+    ) -> Result<bool> {
         self.ask_leave(py, error, give_back_on, now)?.wait(py)
     }
 
@@ -202,7 +202,7 @@ impl Attempt {
         give_back: Given<'_, '_>,
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, Result<bool, Error>, bool>> {
+    ) -> Result<Call<'_, Result<bool, Error>, bool>> {
         let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
         let forgive_address = read_names(forgive_address)?;
         let now = self.clock.now(py, now)?;
@@ -214,7 +214,7 @@ impl Attempt {
         Ok(self.call(self.inner.success(&settlement, now), |_, settled, ()| Ok(settled?)))
     }
 
-    pub(crate) fn ask_cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer<Call<'_, bool, bool>> {
+    pub(crate) fn ask_cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.cancel(self.clock.now(py, now)?), |_, settled, ()| Ok(settled)))
     }
 
@@ -225,14 +225,14 @@ impl Attempt {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, Result<Decided, Error>, Decision>> {
+    ) -> Result<Call<'_, Result<Decided, Error>, Decision>> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)))?;
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
     }
 
     /// Leaves a block by `error`, or by its end. The answer is false: no exception is swallowed.
-    pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Answer<Call<'_, bool, bool>> {
+    pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
         let answer = self.release(py, error, &self.give_back_on, None)?;
         Ok(self.call(answer, |_, _, ()| Ok(false)))
     }
@@ -243,7 +243,7 @@ impl Attempt {
         error: &Bound<'_, PyAny>,
         give_back_on: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, bool, bool>> {
+    ) -> Result<Call<'_, bool, bool>> {
         let answer = self.release(py, error, &GiveBackOn::read(give_back_on)?, now)?;
         Ok(self.call(answer, |_, given_back, ()| Ok(given_back)))
     }
@@ -254,19 +254,19 @@ impl Attempt {
         error: &Bound<'_, PyAny>,
         give_back_on: &GiveBackOn,
         now: Given<'_, '_>,
-    ) -> Answer<either::Answer<bool>> {
+    ) -> Result<either::Answer<bool>> {
         if !give_back_on.names(error)? {
             return Ok(either::Answer::Now(false));
         }
         Ok(self.inner.release(self.clock.now(py, now)?))
     }
 
-    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Answer<R>) -> Call<'_, T, R> {
+    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
         Call::new(self.store.as_ref(), answer, shown)
     }
 
     /// Raises when the attempt was denied.
-    pub(crate) fn enter(&self, py: Python<'_>) -> Answer<()> {
+    pub(crate) fn enter(&self, py: Python<'_>) -> Result<()> {
         if self.inner.allowed() {
             return Ok(());
         }
@@ -280,7 +280,7 @@ impl Attempt {
 pub(crate) struct GiveBackOn(Option<Py<PyTuple>>);
 
 impl GiveBackOn {
-    pub(crate) fn read(given: Given<'_, '_>) -> Answer<Self> {
+    pub(crate) fn read(given: Given<'_, '_>) -> Result<Self> {
         let Some(given) = given.filter(|classes| !classes.is_none()) else {
             return Ok(Self(None));
         };

@@ -16,9 +16,9 @@ use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, text, timedelta};
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::options::{Place, read_name};
 use crate::outcome;
-use crate::refused::Answer;
 use crate::reservation::Reservation;
 use crate::stats;
 
@@ -78,7 +78,7 @@ impl AttemptLimiter {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let strikes = doorkeep::Strikes {
             threshold: read(threshold, input::threshold)?,
             lockout_window: read_duration(lockout_window, input::lockout_window)?,
@@ -110,7 +110,7 @@ impl AttemptLimiter {
     /// ConfigError
     ///     `now` is out of its bounds.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Py<PyAny>> {
+    pub(crate) fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Py<PyAny>> {
         self.ask_attempt(py, key, now)?.wait(py)
     }
 
@@ -118,7 +118,7 @@ impl AttemptLimiter {
     ///
     /// As `attempt`, with the wait, what remains and the reason.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Decision> {
+    pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
         self.ask_decide(py, key, now)?.wait(py)
     }
 
@@ -129,7 +129,7 @@ impl AttemptLimiter {
     /// Outcome, Reservation
     ///     A denied reservation cancels nothing. The pair is false when the attempt is denied.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Reserved> {
+    pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Reserved> {
         self.ask_reserve(py, key, now)?.wait(py)
     }
 
@@ -148,7 +148,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         reservation: &Bound<'_, Reservation>,
         now: Given<'_, '_>,
-    ) -> Answer<&'static str> {
+    ) -> Result<&'static str> {
         self.ask_cancel(py, reservation, now)?.wait(py)
     }
 
@@ -156,7 +156,7 @@ impl AttemptLimiter {
     ///
     /// A cheap look beforehand; `attempt` is what decides.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<bool> {
+    pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_locked(py, key, now)?.wait(py)
     }
 
@@ -167,7 +167,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Answer<Option<Py<PyDelta>>> {
+    ) -> Result<Option<Py<PyDelta>>> {
         self.ask_retry_after(py, key, now)?.wait(py)
     }
 
@@ -177,7 +177,7 @@ impl AttemptLimiter {
     /// -------
     /// bool
     ///     Whether it is forgotten: always true in memory, false when the store was not reached.
-    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
 
@@ -187,7 +187,7 @@ impl AttemptLimiter {
     ///     It cannot tell whether the attempt engaged a lockout, so a locked key is left alone. Use `reserve` and
     ///     `cancel`.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Py<PyAny>> {
+    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Py<PyAny>> {
         self.ask_refund(py, key, now)?.wait(py)
     }
 
@@ -210,7 +210,7 @@ impl AttemptLimiter {
     }
 }
 
-type Asked<'a, T, R> = Answer<Call<'a, Result<T, Error>, R>>;
+type Asked<'a, T, R> = Result<Call<'a, Result<T, Error>, R>>;
 type Reserved = Py<PyAny>;
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
@@ -256,7 +256,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         reservation: &Bound<'_, Reservation>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, Cancelled, &'static str>> {
+    ) -> Result<Call<'_, Cancelled, &'static str>> {
         let answer = self.inner.cancel(reservation.get().inner.clone(), self.clock.now(py, now)?);
         Ok(self.call(answer, |_, cancelled, ()| Ok(cancelled.as_str())))
     }
@@ -299,13 +299,13 @@ impl AttemptLimiter {
         Ok(self.call(answer, |py, refunded, ()| Ok(refunded.map(|()| py.None())?)))
     }
 
-    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Answer<R>) -> Call<'_, T, R> {
+    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
         Call::new(self.place.store(), answer, shown)
     }
 }
 
 /// The bytes of a single-key limiter's key.
-pub(crate) fn read_key<'a>(key: &'a Bound<'_, PyAny>) -> Answer<Cow<'a, [u8]>> {
+pub(crate) fn read_key<'a>(key: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
     Ok(text(key)?.ok_or_else(input::not_text)?)
 }
 

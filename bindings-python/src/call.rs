@@ -7,13 +7,13 @@ use doorkeep::host::runtime;
 use doorkeep::redis::RedisStore;
 use pyo3::prelude::*;
 
+use crate::error::Result;
 use crate::events;
-use crate::refused::Answer as Told;
 
 /// What the core is about to answer, and how that looks in Python. `with` is what the look needs beside the answer.
 pub(crate) struct Call<'a, T, R, W = ()> {
     pub(crate) answer: either::Answer<T>,
-    pub(crate) shown: fn(Python<'_>, T, W) -> Told<R>,
+    pub(crate) shown: fn(Python<'_>, T, W) -> Result<R>,
     pub(crate) with: W,
     pub(crate) store: Option<&'a RedisStore>,
 }
@@ -22,7 +22,7 @@ impl<'a, T, R> Call<'a, T, R> {
     pub(crate) fn new(
         store: Option<&'a RedisStore>,
         answer: either::Answer<T>,
-        shown: fn(Python<'_>, T, ()) -> Told<R>,
+        shown: fn(Python<'_>, T, ()) -> Result<R>,
     ) -> Self {
         Self { answer, shown, with: (), store }
     }
@@ -30,7 +30,7 @@ impl<'a, T, R> Call<'a, T, R> {
 
 impl<T: Send, R, W> Call<'_, T, R, W> {
     /// Blocks until the answer is there.
-    pub(crate) fn wait(self, py: Python<'_>) -> Told<R> {
+    pub(crate) fn wait(self, py: Python<'_>) -> Result<R> {
         let answer = match self.answer {
             either::Answer::Now(answer) => answer,
             either::Answer::Later(future) => {

@@ -5,7 +5,7 @@ use doorkeep::host::input;
 use pyo3::prelude::*;
 
 use crate::convert::{Given, read, start_of, text};
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// Give the canonical spelling of an email, to look the account up by and to make keys of.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn canonical_email(
     text: &Bound<'_, PyAny>,
     drop_tags: Given<'_, '_>,
     drop_gmail_dots: Given<'_, '_>,
-) -> Answer<String> {
+) -> Result<String> {
     let options = EmailOptions {
         drop_tags: read(drop_tags, input::drop_tags)?,
         drop_gmail_dots: read(drop_gmail_dots, input::drop_gmail_dots)?,
@@ -71,6 +71,6 @@ pub(crate) fn canonical_email(
 /// InvalidKeyError
 ///     `text` is no text, is empty, has a control character or a lone surrogate, or is too long: answer 400.
 #[pyfunction]
-pub(crate) fn canonical_username(text: &Bound<'_, PyAny>) -> Answer<String> {
+pub(crate) fn canonical_username(text: &Bound<'_, PyAny>) -> Result<String> {
     Ok(doorkeep::canonical_username(input::username(self::text(&start_of(text, input::SPELLING_REACH)?)?.as_deref())?)?)
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString, PyTuple};
 
 use crate::convert::{Given, end_of, read, text};
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// The address of the client behind proxies that you trust.
 ///
@@ -52,7 +52,7 @@ impl ClientIp {
         signature = (trusted_proxies=None, header=None),
         text_signature = "(trusted_proxies=(), header='x-forwarded-for')"
     )]
-    fn new(trusted_proxies: Given<'_, '_>, header: Given<'_, '_>) -> Answer<Self> {
+    fn new(trusted_proxies: Given<'_, '_>, header: Given<'_, '_>) -> Result<Self> {
         let proxies = read_proxies(trusted_proxies)?;
         let proxies: Vec<&str> = proxies.iter().map(String::as_str).collect();
         Ok(Self { inner: Core::new(&proxies, &read(header, input::client_ip_header)?)? })
@@ -80,10 +80,10 @@ impl ClientIp {
     /// ------
     /// ConfigError
     ///     `peer` is neither text nor `None`, or `headers` are no headers: the program is wrong.
-    fn resolve(&self, py: Python<'_>, peer: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Answer<Option<String>> {
+    fn resolve(&self, py: Python<'_>, peer: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Result<Option<String>> {
         let peer = peer_of(peer)?;
         let values = self.values(headers)?;
-        let lines = values.iter().map(line).collect::<Answer<Vec<_>>>()?;
+        let lines = values.iter().map(line).collect::<Result<Vec<_>>>()?;
         if let Some(warning) = self.inner.warning(&peer, &lines)
             && let Err(raised) = warn(py, warning)
         {
@@ -113,7 +113,7 @@ impl ClientIp {
 
 impl ClientIp {
     /// The values of the headers that the core asks for, in the order in which they came.
-    fn values<'py>(&self, headers: &Bound<'py, PyAny>) -> Answer<Vec<Bound<'py, PyAny>>> {
+    fn values<'py>(&self, headers: &Bound<'py, PyAny>) -> Result<Vec<Bound<'py, PyAny>>> {
         let names = self.inner.header_names();
         let mut values = Vec::new();
         let items = match headers.getattr_opt(intern!(headers.py(), "items"))? {
@@ -139,7 +139,7 @@ impl ClientIp {
     }
 }
 
-fn read_proxies(given: Given<'_, '_>) -> Answer<Vec<String>> {
+fn read_proxies(given: Given<'_, '_>) -> Result<Vec<String>> {
     let Some(proxies) = given.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());
     };
@@ -151,7 +151,7 @@ fn read_proxies(given: Given<'_, '_>) -> Answer<Vec<String>> {
     proxies.try_iter()?.map(|proxy| Ok(proxy?.str()?.to_string_lossy().into_owned())).collect()
 }
 
-fn peer_of(peer: &Bound<'_, PyAny>) -> Answer<String> {
+fn peer_of(peer: &Bound<'_, PyAny>) -> Result<String> {
     match peer.cast::<PyString>() {
         Ok(text) => Ok(text.to_string_lossy().into_owned()),
         Err(_) if peer.is_none() => Ok(String::new()),
@@ -159,7 +159,7 @@ fn peer_of(peer: &Bound<'_, PyAny>) -> Answer<String> {
     }
 }
 
-fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Answer<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     if let Ok(pair) = pair.extract() {
         return Ok(pair);
     }
@@ -173,13 +173,13 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Answer<(Bound<'py, PyAny>, Bound<'p
 }
 
 /// One line of a header. A value that is neither text nor bytes names no address.
-fn line(value: &Bound<'_, PyAny>) -> Answer<Vec<u8>> {
+fn line(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     let end = end_of(value, Core::REACH)?;
     let line = text_or_bytes(&end)?.unwrap_or_default();
     Ok(line[line.len().saturating_sub(Core::REACH)..].to_vec())
 }
 
-fn text_or_bytes<'a>(value: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u8]>>> {
+fn text_or_bytes<'a>(value: &'a Bound<'_, PyAny>) -> Result<Option<Cow<'a, [u8]>>> {
     match value.cast::<PyBytes>() {
         Ok(bytes) => Ok(Some(Cow::Borrowed(bytes.as_bytes()))),
         Err(_) => text(value),

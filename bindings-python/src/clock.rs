@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::convert::{Given, read, read_duration};
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// The clock of a limiter.
 pub(crate) enum Clock {
@@ -21,7 +21,7 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(given: Given<'_, '_>) -> Answer<Self> {
+    pub(crate) fn new(given: Given<'_, '_>) -> Result<Self> {
         let Some(object) = given.filter(|object| !object.is_none()) else {
             return Ok(Self::System);
         };
@@ -35,7 +35,7 @@ impl Clock {
     }
 
     /// The instant of a call; none leaves it to the clock of the place, which is the server's over a store.
-    pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Answer<Option<Timestamp>> {
+    pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Result<Option<Timestamp>> {
         if let Some(now) = given.filter(|now| !now.is_none()) {
             return read_now(Some(now)).map(Some);
         }
@@ -91,7 +91,7 @@ pub(crate) struct ManualClock {
 impl ManualClock {
     #[new]
     #[pyo3(signature = (start=None), text_signature = "(start=0)")]
-    fn new(start: Given<'_, '_>) -> Answer<Self> {
+    fn new(start: Given<'_, '_>) -> Result<Self> {
         let micros = match start.filter(|start| !start.is_none()) {
             Some(start) => read_now(Some(start))?.as_micros(),
             None => 0,
@@ -110,7 +110,7 @@ impl ManualClock {
     /// ------
     /// ConfigError
     ///     `duration` is not a duration, or leads past 2**52 microseconds. The clock has not moved.
-    fn advance(&self, duration: &Bound<'_, PyAny>) -> Answer<()> {
+    fn advance(&self, duration: &Bound<'_, PyAny>) -> Result<()> {
         let step = read_duration(Some(duration), input::span)?;
         let step = u64::try_from(step.as_micros()).unwrap_or(u64::MAX);
         let mut current = self.micros.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl ManualClock {
     /// ------
     /// ConfigError
     ///     `moment` is not a number, or lies outside 0 to 2**52 microseconds. The clock has not moved.
-    fn set(&self, moment: &Bound<'_, PyAny>) -> Answer<()> {
+    fn set(&self, moment: &Bound<'_, PyAny>) -> Result<()> {
         if moment.is_none() {
             return Err(PyTypeError::new_err("set takes seconds since the Unix epoch").into());
         }
@@ -153,11 +153,11 @@ impl ManualClock {
 }
 
 impl ManualClock {
-    fn timestamp(&self) -> Answer<Timestamp> {
+    fn timestamp(&self) -> Result<Timestamp> {
         Ok(Timestamp::from_micros(self.micros.load(Ordering::Relaxed))?)
     }
 }
 
-fn read_now(given: Given<'_, '_>) -> Answer<Timestamp> {
+fn read_now(given: Given<'_, '_>) -> Result<Timestamp> {
     read(given, |value| input::now(value, Unit::Seconds))
 }

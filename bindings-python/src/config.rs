@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::convert::{Given, read, read_duration};
+use crate::error::Result;
 use crate::options::Place;
 use crate::rate::read_rates;
-use crate::refused::Answer;
 use crate::rule::{Rule, StrikeRule, with_options};
 use crate::store::{self, RedisStore};
 
@@ -22,7 +22,7 @@ pub(crate) struct Config<'py> {
 }
 
 impl<'py> Config<'py> {
-    pub(crate) fn read(config: &Bound<'py, PyAny>) -> Answer<Self> {
+    pub(crate) fn read(config: &Bound<'py, PyAny>) -> Result<Self> {
         let options = Options::read(config, &["redis", "prefix", "on_error", "timeout", "capacity", "rules"])?;
         let place = read_place(config.py(), &options)?;
         let capacity = read(options.get("capacity"), input::capacity)?;
@@ -37,7 +37,7 @@ impl<'py> Config<'py> {
 }
 
 // Without a URL the options of a store are judged all the same: a bad one would show up only when the URL comes.
-fn read_place(py: Python<'_>, options: &Options<'_>) -> Answer<Place> {
+fn read_place(py: Python<'_>, options: &Options<'_>) -> Result<Place> {
     let [prefix, timeout, on_error] = ["prefix", "timeout", "on_error"].map(|name| options.get(name));
     let Some(url) = options.get("redis").filter(|url| !url.is_none()) else {
         store::options(prefix, timeout, on_error, None)?;
@@ -47,7 +47,7 @@ fn read_place(py: Python<'_>, options: &Options<'_>) -> Answer<Place> {
     Place::read(Some(store.as_any()), None)
 }
 
-fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Answer<Bound<'py, PyAny>> {
+fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
     let py = given.py();
     if given.cast::<PyString>().is_ok() || given.cast::<PyMapping>().is_err() {
         let inner = doorkeep::Rule::new(name, read_rates(given)?)?;
@@ -72,7 +72,7 @@ fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Answer<Bound<'py, Py
 struct Options<'py>(Vec<(String, Bound<'py, PyAny>)>);
 
 impl<'py> Options<'py> {
-    fn read(mapping: &Bound<'py, PyAny>, known: &[&str]) -> Answer<Self> {
+    fn read(mapping: &Bound<'py, PyAny>, known: &[&str]) -> Result<Self> {
         let entries = pairs(mapping, "a configuration")?;
         match entries.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             Some((unknown, _)) => Err(input::unknown_option(unknown).into()),
@@ -89,7 +89,7 @@ impl<'py> Options<'py> {
     }
 }
 
-fn pairs<'py>(mapping: &Bound<'py, PyAny>, what: &str) -> Answer<Vec<(String, Bound<'py, PyAny>)>> {
+fn pairs<'py>(mapping: &Bound<'py, PyAny>, what: &str) -> Result<Vec<(String, Bound<'py, PyAny>)>> {
     let Ok(mapping) = mapping.cast::<PyMapping>() else {
         return Err(PyTypeError::new_err(format!("{what} must be a mapping")).into());
     };

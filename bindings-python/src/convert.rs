@@ -12,13 +12,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PySlice, PyString};
 
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// An argument that may be left out. `None` counts as left out.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Reads a plain argument with one of the core's readers.
-pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Result<T, Error>) -> Answer<T> {
+pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Result<T, Error>) -> Result<T> {
     let Some(object) = given.filter(|object| !object.is_none()) else {
         return Ok(reader(Value::Missing)?);
     };
@@ -32,7 +32,7 @@ pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Re
 pub(crate) fn read_duration<T>(
     given: Given<'_, '_>,
     reader: impl FnOnce(Value<'_>, Unit) -> Result<T, Error>,
-) -> Answer<T> {
+) -> Result<T> {
     if let Some(delta) = given.and_then(|object| object.cast::<PyDelta>().ok()) {
         return Ok(reader(Value::Float(seconds_of(delta)), Unit::Seconds)?);
     }
@@ -40,7 +40,7 @@ pub(crate) fn read_duration<T>(
 }
 
 /// The bytes of a text: UTF-8, or WTF-8 when it holds lone surrogates. `None` when it is not a text.
-pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Answer<Option<Cow<'a, [u8]>>> {
+pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Result<Option<Cow<'a, [u8]>>> {
     let Ok(text) = object.cast::<PyString>() else {
         return Ok(None);
     };
@@ -70,7 +70,7 @@ pub(crate) fn end_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<
 }
 
 /// The name of a rule. Lone surrogates come as replacement characters, which no name has either.
-pub(crate) fn name(object: &Bound<'_, PyAny>) -> Answer<String> {
+pub(crate) fn name(object: &Bound<'_, PyAny>) -> Result<String> {
     match object.cast::<PyString>() {
         Ok(name) => Ok(name.to_string_lossy().into_owned()),
         Err(_) => Err(PyTypeError::new_err("name must be text").into()),
@@ -114,7 +114,7 @@ fn seconds_of(delta: &Bound<'_, PyDelta>) -> f64 {
     micros as f64 / 1e6
 }
 
-fn lone_surrogates<'a>(text: &Bound<'_, PyString>) -> Answer<Cow<'a, [u8]>> {
+fn lone_surrogates<'a>(text: &Bound<'_, PyString>) -> Result<Cow<'a, [u8]>> {
     let encoded = text.call_method1(intern!(text.py(), "encode"), ("utf-16-le", "surrogatepass"))?;
     let encoded = encoded.cast::<PyBytes>().map_err(PyErr::from)?;
     let (pairs, _) = encoded.as_bytes().as_chunks::<2>();

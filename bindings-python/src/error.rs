@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-pub(crate) type Answer<T> = Result<T, Refused>;
+pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
 
 /// An error of the core or of the lab, or one that Python raised while an argument was read.
 pub(crate) enum Refused {

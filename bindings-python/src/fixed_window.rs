@@ -13,8 +13,8 @@ use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, timedelta};
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::options::{Place, read_name};
-use crate::refused::Answer;
 use crate::stats;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
@@ -68,7 +68,7 @@ impl FixedWindow {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let limit = read(limit, input::limit)?;
         let window = read_duration(window, input::window)?;
         let max_keys = read(max_keys, input::max_keys)?;
@@ -92,7 +92,7 @@ impl FixedWindow {
     /// InvalidKeyError
     ///     `key` is empty or not a text: that is an error, not a shared bucket.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<Decision> {
+    pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
         self.ask_consume(py, key, now)?.wait(py)
     }
 
@@ -102,7 +102,7 @@ impl FixedWindow {
     /// -------
     /// bool
     ///     Whether it is forgotten: always true in memory, false when the store was not reached.
-    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
 
@@ -137,7 +137,7 @@ impl FixedWindow {
     }
 }
 
-type Asked<'a, T, R> = Answer<Call<'a, Result<T, Error>, R>>;
+type Asked<'a, T, R> = Result<Call<'a, Result<T, Error>, R>>;
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl FixedWindow {

@@ -9,8 +9,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::convert::{Given, read_duration};
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::key;
-use crate::refused::Answer;
 
 /// The status of a decision.
 #[pyfunction]
@@ -28,7 +28,7 @@ pub(crate) fn headers<'py>(
     rate_limit: bool,
     first: Given<'_, 'py>,
     rest: &Bound<'py, PyTuple>,
-) -> Answer<Bound<'py, PyDict>> {
+) -> Result<Bound<'py, PyDict>> {
     let options = HeaderOptions { round_up: read_duration(round_up, input::round_up)?, rate_limit };
     let fields = key::with_keys(first, rest, |keys| Ok(http::headers(&decision.get().inner, keys, options)))?;
     let headers = PyDict::new(decision.py());
@@ -41,7 +41,7 @@ pub(crate) fn headers<'py>(
 /// Refuses a duration that waits cannot be rounded up to.
 #[pyfunction]
 #[pyo3(name = "_http_round_up", signature = (round_up, /))]
-pub(crate) fn round_up(round_up: Given<'_, '_>) -> Answer<()> {
+pub(crate) fn round_up(round_up: Given<'_, '_>) -> Result<()> {
     read_duration(round_up, input::round_up)?;
     Ok(())
 }

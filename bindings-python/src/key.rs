@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::convert::{Given, read, text};
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// What an attempt is counted under: a rule and the digest of a value. Made by `Rule.key` and `Rule.ip_key`.
 ///
@@ -80,13 +80,13 @@ impl Key {
 ///     `ipv6_prefix` is out of its bounds.
 #[pyfunction]
 #[pyo3(signature = (address, ipv6_prefix=None), text_signature = "(address, ipv6_prefix=64)")]
-pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) -> Answer<String> {
+pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) -> Result<String> {
     let prefix = read(ipv6_prefix, input::ipv6_prefix)?;
     with_address(address, |address| doorkeep::network(address, prefix))
 }
 
 /// Makes a key from the parts of a Python call.
-pub(crate) fn of_parts(rule: &doorkeep::Rule, parts: &Bound<'_, PyTuple>) -> Answer<Key> {
+pub(crate) fn of_parts(rule: &doorkeep::Rule, parts: &Bound<'_, PyTuple>) -> Result<Key> {
     let objects: Vec<Bound<'_, PyAny>> = parts.iter().collect();
     let mut texts = Vec::with_capacity(objects.len());
     for (index, object) in objects.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(crate) fn of_parts(rule: &doorkeep::Rule, parts: &Bound<'_, PyTuple>) -> Ans
 }
 
 /// Makes a key from an address.
-pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> Answer<Key> {
+pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> Result<Key> {
     Ok(Key { inner: with_address(address, |address| rule.ip_key(address))? })
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> A
 pub(crate) fn with_keys<T>(
     first: Given<'_, '_>,
     rest: &Bound<'_, PyTuple>,
-    call: impl FnOnce(&[doorkeep::Key]) -> Answer<T>,
-) -> Answer<T> {
+    call: impl FnOnce(&[doorkeep::Key]) -> Result<T>,
+) -> Result<T> {
     let Some(first) = first else {
         // Nothing came, or None did: the core refuses a call without keys, and None among others is no key.
         return if rest.is_empty() { call(&[]) } else { Err(not_a_key().into()) };
@@ -128,7 +128,7 @@ fn not_a_key() -> PyErr {
 }
 
 // An object of `ipaddress` prints as its address; anything else that is not a text is junk to the core.
-fn with_address<T>(address: &Bound<'_, PyAny>, make: impl FnOnce(&str) -> Result<T, Error>) -> Answer<T> {
+fn with_address<T>(address: &Bound<'_, PyAny>, make: impl FnOnce(&str) -> Result<T, Error>) -> Result<T> {
     if let Ok(text) = address.cast::<PyString>() {
         return Ok(make(&text.to_string_lossy())?);
     }

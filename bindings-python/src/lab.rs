@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
 
 use crate::convert::read;
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// Run a scenario and give its tables: columns of float64 as bytes, texts as lists.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn run<'py>(
     py: Python<'py>,
     scenario: &str,
     progress: Option<Bound<'py, PyAny>>,
-) -> Answer<Bound<'py, PyDict>> {
+) -> Result<Bound<'py, PyDict>> {
     let scenario = Scenario::read(scenario)?;
     let progress = progress.map(Bound::unbind);
     let (outcome, raised) = py.detach(|| {
@@ -55,7 +55,7 @@ pub(crate) fn run<'py>(
 /// Read a scenario and refuse what cannot be run.
 #[pyfunction]
 #[pyo3(name = "lab_check")]
-pub(crate) fn check(scenario: &str) -> Answer<()> {
+pub(crate) fn check(scenario: &str) -> Result<()> {
     Scenario::read(scenario)?;
     Ok(())
 }
@@ -63,21 +63,21 @@ pub(crate) fn check(scenario: &str) -> Answer<()> {
 /// Read a scenario, refuse what cannot be run, and give it as JSON text.
 #[pyfunction]
 #[pyo3(name = "lab_json")]
-pub(crate) fn json(scenario: &str) -> Answer<String> {
+pub(crate) fn json(scenario: &str) -> Result<String> {
     Ok(Scenario::json(scenario)?)
 }
 
 /// What a policy such as `5/1m,50/1h`, `s5/15m` or `w100/1m` admits in spans from a minute to a year.
 #[pyfunction]
 #[pyo3(name = "lab_bounds")]
-pub(crate) fn bounds<'py>(py: Python<'py>, policy: &str) -> Answer<Bound<'py, PyDict>> {
+pub(crate) fn bounds<'py>(py: Python<'py>, policy: &str) -> Result<Bound<'py, PyDict>> {
     Ok(columns(py, &doorkeep_lab::bounds_of(policy)?)?)
 }
 
 /// One closed form by its name. Durations are texts or seconds; those that come out are seconds.
 #[pyfunction]
 #[pyo3(name = "lab_bound", signature = (name, /, **arguments))]
-pub(crate) fn bound(name: &str, arguments: Option<&Bound<'_, PyDict>>) -> Answer<f64> {
+pub(crate) fn bound(name: &str, arguments: Option<&Bound<'_, PyDict>>) -> Result<f64> {
     let mut names: Vec<String> = Vec::new();
     let mut given: Vec<Owned> = Vec::new();
     for (name, value) in arguments.into_iter().flatten() {

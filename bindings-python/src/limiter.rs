@@ -15,9 +15,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::key::with_keys;
 use crate::options::Place;
-use crate::refused::Answer;
 use crate::stats;
 use crate::store::RedisStore;
 
@@ -69,7 +69,7 @@ impl Limiter {
         on_error: Given<'_, '_>,
         capacity: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let capacity = read(capacity, input::capacity)?;
         Self::over(Place::read(store, on_error)?, capacity, clock, PyDict::new(py))
     }
@@ -91,7 +91,7 @@ impl Limiter {
     ///     A name is unknown, or a value is not acceptable.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
-    pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Answer<Self> {
+    pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
         let Config { place, capacity, rules } = Config::read(config)?;
         Self::over(place, capacity, clock, rules)
     }
@@ -136,7 +136,7 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Decision> {
+    ) -> Result<Decision> {
         self.ask_decide(py, first, rest, cost, now)?.wait(py)
     }
 
@@ -151,7 +151,7 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<bool> {
+    ) -> Result<bool> {
         self.ask_allow(py, first, rest, cost, now)?.wait(py)
     }
 
@@ -166,7 +166,7 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Answer<Decision> {
+    ) -> Result<Decision> {
         self.ask_peek(py, first, rest, cost, now)?.wait(py)
     }
 
@@ -180,7 +180,7 @@ impl Limiter {
     /// bool
     ///     Whether they are forgotten: always true in memory, false when the store was not reached.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
-    pub(crate) fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer<bool> {
+    pub(crate) fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Result<bool> {
         self.ask_reset(first, rest)?.wait(py)
     }
 
@@ -219,7 +219,7 @@ impl Limiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
         give_back_on: Given<'_, '_>,
-    ) -> Answer<Attempt> {
+    ) -> Result<Attempt> {
         self.ask_attempt(py, first, rest, cost, now, give_back_on)?.wait(py)
     }
 
@@ -242,7 +242,7 @@ impl Limiter {
     }
 }
 
-type Asked<'a, T, R, W = ()> = Answer<Call<'a, Result<T, Error>, R, W>>;
+type Asked<'a, T, R, W = ()> = Result<Call<'a, Result<T, Error>, R, W>>;
 /// What an attempt knows beside what was counted.
 type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 
@@ -312,7 +312,7 @@ impl Limiter {
         })
     }
 
-    fn over(place: Place, capacity: usize, clock: Given<'_, '_>, rules: Bound<'_, PyDict>) -> Answer<Self> {
+    fn over(place: Place, capacity: usize, clock: Given<'_, '_>, rules: Bound<'_, PyDict>) -> Result<Self> {
         let inner = either::Limiter::new(place.store(), place.on_error, capacity)?;
         Ok(Self { inner, place, clock: Clock::new(clock)?, rules: rules.unbind() })
     }

@@ -7,7 +7,7 @@ use doorkeep::host::input;
 use pyo3::prelude::*;
 
 use crate::convert::{self, Given, read};
-use crate::refused::Answer;
+use crate::error::Result;
 use crate::store::RedisStore;
 
 /// Where a limiter keeps its state, and what answers when that fails.
@@ -17,7 +17,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn read(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Answer<Self> {
+    pub(crate) fn read(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Result<Self> {
         let on_error = read(on_error, input::on_error)?;
         let store = match store.filter(|store| !store.is_none()) {
             Some(store) => Some(store.cast::<RedisStore>().map_err(|_| input::no_store())?.clone().unbind()),
@@ -32,6 +32,6 @@ impl Place {
 }
 
 /// The name of a single-key limiter, when one is given.
-pub(crate) fn read_name(name: Given<'_, '_>) -> Answer<Option<String>> {
+pub(crate) fn read_name(name: Given<'_, '_>) -> Result<Option<String>> {
     name.filter(|name| !name.is_none()).map(convert::name).transpose()
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyIterator, PyString, PyTuple};
 
 use crate::convert::{read, read_duration, timedelta};
-use crate::refused::Answer;
+use crate::error::Result;
 
 /// A number of attempts per period: a burst of that many, then one every `period / count`.
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Rate {
 #[pymethods]
 impl Rate {
     #[new]
-    fn new(count: &Bound<'_, PyAny>, period: &Bound<'_, PyAny>) -> Answer<Self> {
+    fn new(count: &Bound<'_, PyAny>, period: &Bound<'_, PyAny>) -> Result<Self> {
         let count = read(Some(count), input::rate_count)?;
         let period = read_duration(Some(period), input::rate_period)?;
         Ok(Self { inner: doorkeep::Rate::new(count, period)? })
@@ -90,7 +90,7 @@ pub(crate) struct Rates {
 #[pymethods]
 impl Rates {
     #[new]
-    fn new(rates: &Bound<'_, PyAny>) -> Answer<Self> {
+    fn new(rates: &Bound<'_, PyAny>) -> Result<Self> {
         Ok(Self { inner: read_rates(rates)? })
     }
 
@@ -110,7 +110,7 @@ impl Rates {
     /// ------
     /// ConfigError
     ///     `span` is not a duration.
-    fn max_in(&self, span: &Bound<'_, PyAny>) -> Answer<u64> {
+    fn max_in(&self, span: &Bound<'_, PyAny>) -> Result<u64> {
         Ok(self.inner.max_in(read_duration(Some(span), input::span)?))
     }
 
@@ -136,7 +136,7 @@ impl Rates {
 }
 
 /// Reads whatever may stand where rates are meant.
-pub(crate) fn read_rates(rates: &Bound<'_, PyAny>) -> Answer<doorkeep::Rates> {
+pub(crate) fn read_rates(rates: &Bound<'_, PyAny>) -> Result<doorkeep::Rates> {
     if let Ok(rates) = rates.cast::<Rates>() {
         return Ok(rates.get().inner.clone());
     }

@@ -9,9 +9,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDelta, PyString, PyTuple};
 
 use crate::convert::{self, Given, read, read_duration, text, timedelta};
+use crate::error::Result;
 use crate::key::{self, Key};
 use crate::rate::{Rates, read_rates};
-use crate::refused::Answer;
 
 /// A rule of rates: a key may spend so much per period, and refills all the time.
 ///
@@ -54,7 +54,7 @@ impl Rule {
         ipv6_prefix: Given<'_, '_>,
         secret: Given<'_, '_>,
         by: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let rule = doorkeep::Rule::new(&convert::name(name)?, read_rates(rates)?)?;
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
     }
@@ -69,7 +69,7 @@ impl Rule {
     /// InvalidKeyError
     ///     There is no part, or one is empty or not a text: that is an error, not a shared bucket.
     #[pyo3(signature = (*parts))]
-    fn key(&self, parts: &Bound<'_, PyTuple>) -> Answer<Key> {
+    fn key(&self, parts: &Bound<'_, PyTuple>) -> Result<Key> {
         key::of_parts(&self.inner, parts)
     }
 
@@ -79,7 +79,7 @@ impl Rule {
     /// ------
     /// InvalidKeyError
     ///     `address` is not an IPv4 or IPv6 address.
-    fn ip_key(&self, address: &Bound<'_, PyAny>) -> Answer<Key> {
+    fn ip_key(&self, address: &Bound<'_, PyAny>) -> Result<Key> {
         key::of_address(&self.inner, address)
     }
 
@@ -113,7 +113,7 @@ impl Rule {
     /// ------
     /// ConfigError
     ///     `span` is not a duration.
-    fn max_in(&self, span: &Bound<'_, PyAny>) -> Answer<u64> {
+    fn max_in(&self, span: &Bound<'_, PyAny>) -> Result<u64> {
         Ok(self.inner.max_in(read_duration(Some(span), input::span)?))
     }
 
@@ -162,7 +162,7 @@ impl StrikeRule {
         ipv6_prefix: Given<'_, '_>,
         secret: Given<'_, '_>,
         by: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let threshold = read(threshold, input::threshold)?;
         let lockout_window = read_duration(lockout_window, input::lockout_window)?;
         let rule = doorkeep::Rule::strikes(&convert::name(name)?, threshold, lockout_window)?;
@@ -179,7 +179,7 @@ impl StrikeRule {
     /// InvalidKeyError
     ///     There is no part, or one is empty or not a text: that is an error, not a shared bucket.
     #[pyo3(signature = (*parts))]
-    fn key(&self, parts: &Bound<'_, PyTuple>) -> Answer<Key> {
+    fn key(&self, parts: &Bound<'_, PyTuple>) -> Result<Key> {
         key::of_parts(&self.inner, parts)
     }
 
@@ -189,7 +189,7 @@ impl StrikeRule {
     /// ------
     /// InvalidKeyError
     ///     `address` is not an IPv4 or IPv6 address.
-    fn ip_key(&self, address: &Bound<'_, PyAny>) -> Answer<Key> {
+    fn ip_key(&self, address: &Bound<'_, PyAny>) -> Result<Key> {
         key::of_address(&self.inner, address)
     }
 
@@ -229,7 +229,7 @@ impl StrikeRule {
     /// ------
     /// ConfigError
     ///     `span` is not a duration.
-    fn max_in(&self, span: &Bound<'_, PyAny>) -> Answer<u64> {
+    fn max_in(&self, span: &Bound<'_, PyAny>) -> Result<u64> {
         Ok(self.inner.max_in(read_duration(Some(span), input::span)?))
     }
 
@@ -239,7 +239,7 @@ impl StrikeRule {
 }
 
 /// The names of rules, given as objects or as names.
-pub(crate) fn read_names(rules: Given<'_, '_>) -> Answer<Vec<String>> {
+pub(crate) fn read_names(rules: Given<'_, '_>) -> Result<Vec<String>> {
     let Some(rules) = rules.filter(|rules| !rules.is_none()) else {
         return Ok(Vec::new());
     };
@@ -269,7 +269,7 @@ pub(crate) fn with_options(
     ipv6_prefix: Given<'_, '_>,
     secret: Given<'_, '_>,
     by: Given<'_, '_>,
-) -> Answer<doorkeep::Rule> {
+) -> Result<doorkeep::Rule> {
     let mut rule = rule.with_ipv6_prefix(read(ipv6_prefix, input::ipv6_prefix)?)?;
     if let Some(secret) = secret.filter(|secret| !secret.is_none()) {
         rule = match text(secret)? {

@@ -11,8 +11,8 @@ use pyo3::types::PyString;
 
 use crate::answer::Answer;
 use crate::convert::{Given, read, read_duration};
+use crate::error::Result;
 use crate::events;
-use crate::refused::Answer as Told;
 
 /// A Redis or Valkey server that keeps the state of limiters, so that every process draws on one budget.
 ///
@@ -58,7 +58,7 @@ impl RedisStore {
         timeout: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Told<Self> {
+    ) -> Result<Self> {
         let options = options(prefix, timeout, on_error, clock)?;
         let Ok(url) = url.cast::<PyString>() else {
             return Err(PyTypeError::new_err("the url of a store must be text").into());
@@ -91,7 +91,7 @@ pub(crate) fn options(
     timeout: Given<'_, '_>,
     on_error: Given<'_, '_>,
     clock: Given<'_, '_>,
-) -> Told<StoreOptions> {
+) -> Result<StoreOptions> {
     Ok(StoreOptions {
         prefix: read(prefix, input::store_prefix)?,
         timeout: read_duration(timeout, input::store_timeout)?,

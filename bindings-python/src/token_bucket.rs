@@ -11,8 +11,8 @@ use crate::attempt_limiter::read_key;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration};
+use crate::error::Result;
 use crate::options::{Place, read_name};
-use crate::refused::Answer;
 use crate::stats;
 
 /// Gives each key a bucket of tokens that refills all the time.
@@ -65,7 +65,7 @@ impl TokenBucket {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Answer<Self> {
+    ) -> Result<Self> {
         let rate = read(rate, input::bucket_rate)?;
         let window = read_duration(window, input::bucket_window)?;
         let capacity = read(capacity, input::bucket_capacity)?;
@@ -89,7 +89,7 @@ impl TokenBucket {
     /// InvalidKeyError
     ///     `key` is not a text.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer<bool> {
+    pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_allow(py, key, now)?.wait(py)
     }
 
@@ -110,7 +110,7 @@ impl TokenBucket {
         key: &Bound<'_, PyAny>,
         n: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Answer<bool> {
+    ) -> Result<bool> {
         self.ask_allow_n(py, key, n, now)?.wait(py)
     }
 
@@ -120,7 +120,7 @@ impl TokenBucket {
     /// -------
     /// bool
     ///     Whether it is forgotten: always true in memory, false when the store was not reached.
-    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer<bool> {
+    pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
 
@@ -155,7 +155,7 @@ impl TokenBucket {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, bool, bool>> {
+    ) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.allow_n(&read_key(key)?, 1, self.clock.now(py, now)?)))
     }
 
@@ -165,13 +165,13 @@ impl TokenBucket {
         key: &Bound<'_, PyAny>,
         n: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Answer<Call<'_, bool, bool>> {
+    ) -> Result<Call<'_, bool, bool>> {
         let key = read_key(key)?;
         let n = read(Some(n), input::tokens)?;
         Ok(self.call(self.inner.allow_n(&key, n, self.clock.now(py, now)?)))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Answer<Call<'_, bool, bool>> {
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.reset(&read_key(key)?)))
     }
 

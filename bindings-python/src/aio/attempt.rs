@@ -16,8 +16,8 @@ use crate::attempt;
 use crate::call::Call;
 use crate::convert::Given;
 use crate::decision::Decision;
+use crate::error::Result;
 use crate::key::Key;
-use crate::refused::Answer as Told;
 
 /// One attempt over several keys, counted when it was made and settled at most once.
 ///
@@ -141,7 +141,7 @@ pub(crate) struct PendingAttempt {
 impl PendingAttempt {
     pub(crate) fn new<W: Send + 'static>(
         py: Python<'_>,
-        called: Told<Call<'_, Result<either::Attempt, Error>, AioAttempt, W>>,
+        called: Result<Call<'_, Result<either::Attempt, Error>, AioAttempt, W>>,
     ) -> PyClassInitializer<Self> {
         let answer = Answer::to(py, "aio.Limiter.attempt", called);
         PyClassInitializer::from(answer).add_subclass(Self { entered: OnceLock::new() })

@@ -7,7 +7,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::answer::Answer;
 use crate::attempt_limiter::AttemptLimiter;
 use crate::convert::Given;
-use crate::refused::Answer as Told;
+use crate::error::Result;
 use crate::reservation::Reservation;
 
 /// Admits a number of attempts per key, then locks the key out.
@@ -37,7 +37,7 @@ impl AioAttemptLimiter {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Told<Self> {
+    ) -> Result<Self> {
         let inner = AttemptLimiter::new(threshold, lockout_window, max_tracked_keys, name, store, on_error, clock)?;
         Ok(Self { inner })
     }

@@ -6,8 +6,8 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
 use crate::convert::Given;
+use crate::error::Result;
 use crate::fixed_window::FixedWindow;
-use crate::refused::Answer as Told;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
 ///
@@ -34,7 +34,7 @@ impl AioFixedWindow {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Told<Self> {
+    ) -> Result<Self> {
         Ok(Self { inner: FixedWindow::new(limit, window, max_keys, name, store, on_error, clock)? })
     }
 

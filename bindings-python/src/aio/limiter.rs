@@ -7,8 +7,8 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::aio::attempt::PendingAttempt;
 use crate::answer::Answer;
 use crate::convert::Given;
+use crate::error::Result;
 use crate::limiter::Limiter;
-use crate::refused::Answer as Told;
 use crate::store::RedisStore;
 
 /// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
@@ -33,14 +33,14 @@ impl AioLimiter {
         on_error: Given<'_, '_>,
         capacity: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Told<Self> {
+    ) -> Result<Self> {
         Ok(Self { inner: Limiter::new(py, store, on_error, capacity, clock)? })
     }
 
     /// Make a limiter and its rules from a plain mapping. As `doorkeep.Limiter.from_config`.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
-    fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Told<Self> {
+    fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
         Ok(Self { inner: Limiter::from_config(config, clock)? })
     }
 

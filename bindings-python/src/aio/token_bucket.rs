@@ -6,7 +6,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
 use crate::convert::Given;
-use crate::refused::Answer as Told;
+use crate::error::Result;
 use crate::token_bucket::TokenBucket;
 
 /// Gives each key a bucket of tokens that refills all the time.
@@ -34,7 +34,7 @@ impl AioTokenBucket {
         store: Given<'_, '_>,
         on_error: Given<'_, '_>,
         clock: Given<'_, '_>,
-    ) -> Told<Self> {
+    ) -> Result<Self> {
         Ok(Self { inner: TokenBucket::new(rate, window, capacity, name, store, on_error, clock)? })
     }
 
