@@ -64,65 +64,64 @@ impl Reading {
         }
         let mut summary = Summary::new();
         for (wire, found) in wires.iter().zip(&found) {
-            found.judge(&wire.kind, &wire.rule, asked, &mut summary);
+            found.judge(&wire.rule, asked, &mut summary);
         }
         let counts = asked.commit && !summary.is_denied();
         let charges = wires
             .iter()
             .zip(found)
-            .map(|(wire, found)| found.sum_up(&wire.kind, &wire.rule, asked, counts, &mut summary))
+            .map(|(wire, found)| found.sum_up(&wire.rule, asked, counts, &mut summary))
             .collect();
         Self { decision: summary.into_decision(), charges, corrupt }
     }
 }
 
-/// A state as a call sees it.
-enum Found {
-    Rates(SmallVec<[(View, AttemptId); 2]>),
-    Strikes(Option<Strikes>),
-    Window(fixed_window::View),
+/// A state as a call sees it, with the policy that it was read by.
+enum Found<'p> {
+    Rates(&'p [Gcra], SmallVec<[(View, AttemptId); 2]>),
+    Strikes(&'p strikes::Policy, Option<Strikes>),
+    Window(&'p fixed_window::Policy, fixed_window::View),
 }
 
-impl Found {
-    fn read(kind: &Kind, state: &[u8], now: Timestamp, corrupt: &mut bool) -> Self {
+impl<'p> Found<'p> {
+    fn read(kind: &'p Kind, state: &[u8], now: Timestamp, corrupt: &mut bool) -> Self {
         match kind {
-            Kind::Rates(rates) => Self::Rates(read_rates(rates, state, now, corrupt)),
-            Kind::Strikes(policy) => Self::Strikes(read_strikes(policy, state, now, corrupt)),
-            Kind::Window(policy) => Self::Window(read_window(policy, state, now, corrupt)),
+            Kind::Rates(rates) => Self::Rates(rates, read_rates(rates, state, now, corrupt)),
+            Kind::Strikes(policy) => Self::Strikes(policy, read_strikes(policy, state, now, corrupt)),
+            Kind::Window(policy) => Self::Window(policy, read_window(policy, state, now, corrupt)),
         }
     }
 
     /// Adds the denials of one check.
-    fn judge<'a>(&self, kind: &Kind, rule: &'a Arc<str>, asked: Asked, summary: &mut Summary<'a>) {
+    fn judge<'a>(&self, rule: &'a Arc<str>, asked: Asked, summary: &mut Summary<'a>) {
         let Asked { id, cost, now, .. } = asked;
-        match (self, kind) {
-            (Self::Rates(views), Kind::Rates(rates)) => {
-                for ((view, _), rate) in views.iter().zip(rates) {
+        match self {
+            Self::Rates(rates, views) => {
+                for ((view, _), rate) in views.iter().zip(*rates) {
                     if let Err(wait) = rate.test(view.full_at, now, cost) {
                         summary.deny(rule, Reason::Limited, wait);
                     }
                 }
             }
-            (Self::Strikes(strikes), Kind::Strikes(policy)) => {
+            Self::Strikes(policy, strikes) => {
                 if let Verdict::Locked { wait } = policy.test(strikes.as_ref(), Some(id), now) {
                     summary.deny(rule, Reason::Locked, Wait::Micros(wait));
                 }
             }
-            (Self::Window(view), Kind::Window(policy)) => {
+            Self::Window(policy, view) => {
                 if let Err(wait) = policy.test(view, now) {
                     summary.deny(rule, Reason::Limited, Wait::Micros(wait));
                 }
             }
-            _ => unreachable!("a state is read by its own kind"),
         }
     }
 
     /// Adds what one check has left after the call, and tells what the call took from it.
-    fn sum_up(self, kind: &Kind, rule: &Arc<str>, asked: Asked, counts: bool, summary: &mut Summary<'_>) -> Charges {
+    fn sum_up(self, rule: &Arc<str>, asked: Asked, counts: bool, summary: &mut Summary<'_>) -> Charges {
         let Asked { id, cost, now, .. } = asked;
         let mut charges = SmallVec::new();
-        match (self, kind) {
-            (Self::Rates(views), Kind::Rates(rates)) => {
+        match self {
+            Self::Rates(rates, views) => {
                 for ((view, born), rate) in views.into_iter().zip(rates) {
                     let after = if counts { rate.test(view.full_at, now, cost).ok() } else { None };
                     let left = after.unwrap_or(view.full_at);
@@ -135,7 +134,7 @@ impl Found {
                     }
                 }
             }
-            (Self::Strikes(mut strikes), Kind::Strikes(policy)) => {
+            Self::Strikes(policy, mut strikes) => {
                 let engages = match policy.test(strikes.as_ref(), Some(id), now) {
                     Verdict::Repeated { engager } if counts => engager,
                     Verdict::Counts if counts => {
@@ -151,12 +150,11 @@ impl Found {
                 let reset_after = strikes.as_ref().map_or(0, |strikes| policy.reset_after(strikes, now));
                 summary.left(policy.remaining(strikes.as_ref()), reset_after);
             }
-            (Self::Window(view), Kind::Window(policy)) => {
+            Self::Window(policy, view) => {
                 let window = if counts { policy.test(&view, now).unwrap_or(view.window) } else { view.window };
                 let view = fixed_window::View { window, is_open: view.is_open || counts, ..view };
                 summary.left(policy.remaining(view.window), policy.reset_after(&view, now));
             }
-            _ => unreachable!("a state is read by its own kind"),
         }
         charges
     }
