@@ -41,7 +41,11 @@ fn strike_call() -> impl Strategy<Value = Call> {
 
 fn take_call() -> impl Strategy<Value = Call> {
     let n = prop_oneof![5 => Just(1_i64), 3 => -1..8_i64, 1 => Just(4093_i64), 1 => Just(1 << 40)];
-    prop_oneof![10 => (key(), n).prop_map(|(key, n)| Call::Take(key, n)), 1 => key().prop_map(Call::Reset)]
+    prop_oneof![
+        10 => (key(), n).prop_map(|(key, n)| Call::Take(key, n)),
+        3 => key().prop_map(Call::Ask),
+        1 => key().prop_map(Call::Reset),
+    ]
 }
 
 /// Runs `step` on every call at its moment.
@@ -117,6 +121,15 @@ fn a_token_bucket(place: Place) {
                 let theirs = wait(there.allow_n(&key, *n, Some(at(now))));
                 alike(Ok(here.allow_n(&key, *n, at(now))), Ok(theirs), call, now)
             }
+            Call::Ask(key) => {
+                let key = key.to_string();
+                let mine = here.retry_after(&key, at(now));
+                alike(mine.clone(), wait(there.retry_after(&key, Some(at(now)))), call, now)?;
+                // Asking took nothing, and what it answered is what an attempt meets.
+                let met = here.allow(&key, at(now));
+                alike(Ok(met), Ok(wait(there.allow(&key, Some(at(now))))), call, now)?;
+                alike(Ok(mine.unwrap().is_none()), Ok(met), call, now)
+            }
             Call::Reset(key) => {
                 let key = key.to_string();
                 alike(Ok(here.reset(&key)), Ok(wait(there.reset(&key))), call, now)
@@ -137,6 +150,16 @@ fn a_fixed_window(place: Place) {
                 let key = key.to_string();
                 let theirs = wait(there.consume(&key, Some(at(now))));
                 alike(here.try_consume(&key, at(now)), theirs, call, now)
+            }
+            Call::Ask(key) => {
+                let key = key.to_string();
+                let mine = here.peek(&key, at(now));
+                alike(mine.clone(), wait(there.peek(&key, Some(at(now)))), call, now)?;
+                // Asking counted nothing, and what it answered is what an attempt meets.
+                let (peeked, met) = (mine.unwrap(), here.try_consume(&key, at(now)));
+                alike(met.clone(), wait(there.consume(&key, Some(at(now)))), call, now)?;
+                let met = met.unwrap();
+                alike(Ok((peeked.outcome, peeked.retry_after)), Ok((met.outcome, met.retry_after)), call, now)
             }
             Call::Reset(key) => {
                 let key = key.to_string();
