@@ -37,11 +37,11 @@ const loginKeys = keysOf(loginRules)
 const resetKeys = keysOf([presets.resetIp, presets.resetSend])
 const codeKeys = keysOf([presets.otpIp, presets.otpVerify])
 
-/** The account, and whether it may be tried by its stored name as well: a database may find it by several spellings. */
+/** The account, unless its stored name is denied: a database may find one account by several spellings. */
 async function lookUp(req, keys) {
   const account = await findAccount(email(req))
   const { allowed } = await req.attempt.extend(keys(req, account?.email))
-  return { account, allowed }
+  return allowed ? account : undefined
 }
 
 const app = express()
@@ -55,10 +55,10 @@ app.use(posts)
 // The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
 posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
   const isForm = req.is('urlencoded') // sent by a browser without JavaScript, which is sent back to the page
-  const { account, allowed } = await lookUp(req, loginKeys)
-  // A denial of the stored name costs the hash and is answered as a wrong password is: it must not tell of the account.
+  const account = await lookUp(req, loginKeys)
+  // An account that is denied costs a hash as one that does not exist does: the answer must not tell of it.
   // Nothing has to be said of a wrong one: it stays counted, and so does an attempt during which the service fails.
-  if (!(await verifyPassword(account, req.body.password)) || !allowed) {
+  if (!(await verifyPassword(account, req.body.password))) {
     if (isForm) res.redirect(302, '/?wrong')
     else res.status(401).json({ error: 'wrong email or password' })
     return
@@ -71,14 +71,14 @@ posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
 
 // The same answer for everybody, and nothing to settle: each mail that was asked for counts.
 posts.post('/forgot-password', guard({ limiter, keys: resetKeys }), async (req, res) => {
-  const { account, allowed } = await lookUp(req, resetKeys)
-  if (account && allowed) sendReset(account)
+  const account = await lookUp(req, resetKeys)
+  if (account) sendReset(account)
   res.status(202).json({ message: 'if there is such an account, a mail is on its way' })
 })
 
 posts.post('/otp', guard({ limiter, keys: codeKeys }), async (req, res) => {
-  const { account, allowed } = await lookUp(req, codeKeys)
-  if (!verifyCode(account, req.body.code) || !allowed) {
+  const account = await lookUp(req, codeKeys)
+  if (!verifyCode(account, req.body.code)) {
     res.status(401).json({ error: 'wrong code' })
     return
   }

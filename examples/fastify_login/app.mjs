@@ -37,11 +37,11 @@ const loginKeys = keysOf(loginRules)
 const resetKeys = keysOf([presets.resetIp, presets.resetSend])
 const codeKeys = keysOf([presets.otpIp, presets.otpVerify])
 
-/** The account, and whether it may be tried by its stored name as well: a database may find it by several spellings. */
+/** The account, unless its stored name is denied: a database may find one account by several spellings. */
 async function lookUp(request, keys) {
   const account = await findAccount(email(request))
   const { allowed } = await request.attempt.extend(keys(request, account?.email))
-  return { account, allowed }
+  return allowed ? account : undefined
 }
 
 const app = fastify()
@@ -60,10 +60,10 @@ app.register(async (posts) => {
   // The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
   posts.post('/login', { preHandler: guard({ limiter, keys: loginKeys }) }, async (request, reply) => {
     const { attempt, body } = request
-    const { account, allowed } = await lookUp(request, loginKeys)
-    // A denial of the stored name costs the hash and is answered as a wrong password is: it must not tell of the account.
+    const account = await lookUp(request, loginKeys)
+    // An account that is denied costs a hash as one that does not exist does: the answer must not tell of it.
     // Nothing has to be said of a wrong one: it stays counted, and so does an attempt during which the service fails.
-    if (!(await verifyPassword(account, body.password)) || !allowed) {
+    if (!(await verifyPassword(account, body.password))) {
       // A browser without JavaScript is sent back to the page. A redirect is no success.
       if (isForm(request)) return reply.redirect('/?wrong', 302)
       return reply.code(401).send({ error: 'wrong email or password' })
@@ -75,14 +75,14 @@ app.register(async (posts) => {
 
   // The same answer for everybody, and nothing to settle: each mail that was asked for counts.
   posts.post('/forgot-password', { preHandler: guard({ limiter, keys: resetKeys }) }, async (request, reply) => {
-    const { account, allowed } = await lookUp(request, resetKeys)
-    if (account && allowed) sendReset(account)
+    const account = await lookUp(request, resetKeys)
+    if (account) sendReset(account)
     return reply.code(202).send({ message: 'if there is such an account, a mail is on its way' })
   })
 
   posts.post('/otp', { preHandler: guard({ limiter, keys: codeKeys }) }, async (request, reply) => {
-    const { account, allowed } = await lookUp(request, codeKeys)
-    if (!verifyCode(account, request.body.code) || !allowed) return reply.code(401).send({ error: 'wrong code' })
+    const account = await lookUp(request, codeKeys)
+    if (!verifyCode(account, request.body.code)) return reply.code(401).send({ error: 'wrong code' })
     // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
     await request.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
     return { verified: account.email }
