@@ -10,9 +10,14 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import Body, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from doorkeep import (
     AttemptDenied,
@@ -25,7 +30,9 @@ from doorkeep import (
     Rule,
     StrikeRule,
     aio,
+    keys_for,
     network,
+    presets,
 )
 from doorkeep._native import _restore_decision
 from doorkeep.errors import _denial
@@ -209,14 +216,74 @@ def test_an_exception_named_in_give_back_on_gives_back_the_account_and_not_the_a
     assert remaining(limiter, IP.ip_key("127.0.0.1")) == 999
 
 
-@pytest.mark.parametrize("path", ["/own", "/crash"])
-def test_a_password_check_that_raises_is_looked_at_as_often_as_the_policy_says(
-    serve: Serve, limiter: Any, path: str
+class VerifyMismatchError(Exception):
+    """What argon2's hasher raises on a wrong password."""
+
+
+class Hasher:
+    """A password hasher that raises on a wrong password, and writes down at which it looked."""
+
+    def __init__(self) -> None:
+        self.looked_at: list[str] = []
+
+    def verify(self, password: str) -> bool:
+        self.looked_at.append(password)
+        if password != PASSWORD:
+            raise VerifyMismatchError
+        return True
+
+
+@pytest.mark.parametrize("handled", [True, False])
+@pytest.mark.parametrize("task", [True, False])
+def test_a_password_check_that_raises_is_asked_as_often_as_the_policy_says(
+    serve: Serve, limiter: Any, handled: bool, task: bool
 ) -> None:
-    # argon2's hasher raises on a wrong password, with a handler that answers 401 and without one.
-    url = serve(make_app(limiter))
-    statuses = [post(url, path).status_code for _ in range(100)]
-    assert statuses[:5] == [401 if path == "/own" else 500] * 5
+    hasher, app = Hasher(), FastAPI()
+    install(app)
+
+    @app.post("/login")
+    async def login(form: Form, attempt: Annotated[Any, Depends(guard(limiter, keys=login_keys))]) -> None:
+        if task:
+            await asyncio.gather(run_in_threadpool(hasher.verify, form.password), asyncio.sleep(0))
+        hasher.verify(form.password)
+        await told(attempt.success(forgive=[ACCOUNT_IP]))
+
+    if handled:
+
+        @app.exception_handler(VerifyMismatchError)
+        async def wrong(request: Request, error: Exception) -> JSONResponse:
+            return JSONResponse({"detail": "wrong"}, 401)
+
+    url = serve(app)
+    statuses = [post(url, "/login", f"guess {n}").status_code for n in range(100)]
+    assert hasher.looked_at == [f"guess {n}" for n in range(5)]
+    assert statuses == [401 if handled else 500] * 5 + [429] * 95
+    assert post(url, "/login", PASSWORD).status_code == 429
+
+
+@pytest.mark.parametrize("error", [ValueError("too long"), RequestValidationError([])])
+def test_a_client_that_makes_the_endpoint_crash_after_the_check_guesses_no_more_codes(
+    serve: Serve, limiter: Any, error: Exception
+) -> None:
+    # As an audit row does whose column is too short for the header that the client sends.
+    app, looked_at = FastAPI(), []
+    install(app)
+
+    def keys(form: Form) -> list[Key]:
+        return keys_for([presets.otp_verify], account=form.email)
+
+    @app.post("/otp", dependencies=[Depends(guard(limiter, keys=keys))])
+    async def otp(form: Form, request: Request) -> bool:
+        looked_at.append(form.password)
+        is_right = form.password == "000777"
+        if len(request.headers["user-agent"]) > 255:
+            raise error
+        return is_right
+
+    url = serve(app)
+    bodies = [{"email": "ann", "password": f"{n:06}"} for n in range(100)]
+    statuses = [CLIENT.post(url + "/otp", json=body, headers={"user-agent": "x" * 256}).status_code for body in bodies]
+    assert len(looked_at) == statuses.index(429) == 5
     assert statuses[5:] == [429] * 95
 
 
@@ -454,6 +521,66 @@ def test_a_handler_of_the_application_answers_denials_with_their_fields_and_keys
     assert answers[5].json() == {"mine": True}
     assert answers[5].headers["retry-after"] == "900"
     assert seen_keys == [(IP.ip_key("127.0.0.1"), ACCOUNT_IP.key("ann", network("127.0.0.1")))]
+
+
+@pytest.mark.parametrize("place", ["application", "router", "mounted"])
+def test_a_websocket_is_refused_without_install(serve: Serve, limiter: Any, place: str) -> None:
+    app, router = FastAPI(), APIRouter()
+
+    def keys() -> list[Key]:
+        return [ACCOUNT_IP.key("ann", "here")]
+
+    @(app if place == "application" else router).websocket("/ws")
+    async def websocket(websocket: WebSocket, attempt: Annotated[Any, Depends(guard(limiter, keys=keys))]) -> None:
+        await websocket.accept()
+        await websocket.close()
+
+    app.include_router(router)
+    if place == "mounted":
+        outer = FastAPI()
+        outer.mount("/inner", app)
+        app = outer
+    url = serve(app).replace("http", "ws") + ("/inner/ws" if place == "mounted" else "/ws")
+    for _ in range(5):
+        with connect(url):
+            pass
+    with pytest.raises(InvalidStatus) as refused, connect(url):
+        pass
+    answer = refused.value.response
+    # Older releases of Starlette end it by an error of the server, which is a refusal, too.
+    if answer.status_code != 500:
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "900")
+        assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_handler_of_http_exceptions_answers_denials_without_install(
+    serve: Serve, limiter: Any, mounted: bool
+) -> None:
+    app = bare_app(limiter)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def shaped(request: Request, error: StarletteHTTPException) -> JSONResponse:
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+    if mounted:
+        outer = FastAPI()
+        outer.mount("/inner", app)
+        app = outer
+    url = serve(app) + ("/inner" if mounted else "")
+    answers = [post(url, "/login") for _ in range(6)]
+    assert answers[5].json() == {"error": "Too many attempts"}
+    assert (answers[5].status_code, answers[5].headers["retry-after"]) == (429, "900")
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "text/html,*/*;q=0.8", ""])
+def test_a_denial_is_json_whatever_the_client_accepts(serve: Serve, limiter: Any, accept: str) -> None:
+    url = serve(make_app(limiter))
+    for _ in range(5):
+        post(url, "/login")
+    denied = CLIENT.post(url + "/login", json={"email": "ann", "password": "x"}, headers={"accept": accept})
+    assert denied.json() == {"detail": "Too many attempts"}
+    assert denied.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("status", [400, 429, 503])

@@ -236,6 +236,31 @@ def test_a_mounted_application_answers_for_itself_and_fields_are_sent_once(limit
         assert [name for name, _ in start["headers"]].count(b"ratelimit") == 1
 
 
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_denial_is_answered_without_install(serve: Serve, limiter: Any, mounted: bool) -> None:
+    async def endpoint(request: Request) -> Response:
+        async with attempt_for(request, limiter, ANN):
+            return Response()
+
+    async def websocket(websocket: WebSocket) -> None:
+        async with attempt_for(websocket, limiter, ANN):
+            await websocket.accept()
+
+    app = Starlette(routes=[Route("/", endpoint), WebSocketRoute("/ws", websocket)])
+    if mounted:
+        app = Starlette(routes=[Mount("/inner", app)])
+    url = serve(app) + ("/inner" if mounted else "")
+    answers = [CLIENT.get(url + "/") for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    with pytest.raises(InvalidStatus) as refused, connect(url.replace("http", "ws") + "/ws"):
+        pass
+    # Older releases of Starlette end a websocket by an error of the server, which is a refusal, too.
+    for answer in [answers[3], *([refused.value.response] if refused.value.response.status_code != 500 else [])]:
+        assert answer.status_code == 429
+        assert (answer.headers["retry-after"], answer.headers["cache-control"]) == ("900", "no-store")
+        assert answer.headers["content-type"].startswith("text/plain")
+
+
 def test_the_wait_of_an_account_is_rounded_up_when_asked(limiter: Any, doorkeep_clock: ManualClock) -> None:
     async def endpoint(request: Request) -> Response:
         key: Key = HERE if "ip" in request.query_params else ANN
