@@ -1,7 +1,7 @@
-"""The keys of a request, from what the rules say that they are keyed by.
+"""The keys of a request, made from what each rule is keyed by.
 
-Knows no framework and hashes nothing itself. Invariant: a rule on the address never gets a key without an address, and
-no rule gets a key of which a part is missing.
+Knows no framework and hashes nothing itself. Invariant: no rule gets a key that misses a part, and no rule is left out
+without a line in the log.
 """
 
 from collections.abc import Iterable
@@ -24,32 +24,32 @@ def keys_for(
     address: str | IPv4Address | IPv6Address | EllipsisType | None = ...,
     **values: str | None,
 ) -> list[Key]:
-    """Make the key of each rule from the words of its ``by``.
+    """Return the key of each rule, made from the words of its ``by``.
 
-    ``address`` in ``by`` is the network of the address, as wide as the rule says. Rules on the address are left out
-    when there is none, as behind a Unix socket; the logger ``doorkeep`` says so once.
+    ``address`` in ``by`` is the network of the address, as wide as the rule says. Without an address, as over a Unix
+    socket, the rules on it are left out, and the logger ``doorkeep`` says so once.
 
     Parameters
     ----------
     rules
         Rules that have a ``by``, such as ``limiter.rules.values()``.
     address
-        What `ClientIp.resolve` gave: the address of the client, or `None`. To be left out only if no rule is on it.
+        The address of the client as `ClientIp.resolve` returns it, or `None`. Leave it out only if no rule needs it.
     **values
-        The text for each other word, in its canonical spelling: ``account=canonical_email(form.email)``. A word with a
-        hyphen takes an underscore here. Those that no rule names are ignored.
+        The string for each other word, in its canonical spelling: ``account=canonical_email(form.email)``. Write an
+        underscore for a hyphen. Words that no rule names are ignored.
 
     Returns
     -------
     list of Key
-        In the order of the rules, at least one.
+        In the order of the rules; at least one.
 
     Raises
     ------
     InvalidKeyError
-        A word has no text, the address is none, or no rule is left: answer 400.
+        A word has no string, the address is invalid, or every rule is left out: answer 400.
     ConfigError
-        A rule has no ``by``, or is on the address and none was named, not even `None`.
+        A rule has no ``by``, or needs the address and ``address=`` was left out.
 
     Examples
     --------

@@ -4,12 +4,17 @@
 
     limiter = aio.Limiter()
     client_ip = ClientIp(trusted_proxies=["10.0.0.0/8"])
+    address_of = client_address(client_ip)
 
     async def login(request: Request) -> Response:
-        form = await request.json()
-        keys = keys_for(rules, address=client_address(client_ip)(request), account=canonical_email(form["email"]))
-        async with attempt_for(request, limiter, *keys) as attempt:
-            if not await verify(form):
+        form, address = await request.json(), address_of(request)
+        email = canonical_email(form["email"])
+        async with attempt_for(request, limiter, *keys_for(rules, address=address, account=email)) as attempt:
+            account = await find(email)
+            # Whatever name found the account, the attempt counts under its stored name, too.
+            if account and not await attempt.extend(*keys_for(rules, address=address, account=account.email)):
+                account = None  # answered like a wrong password
+            if not await verify(account, form["password"]):
                 raise HTTPException(401)
             await attempt.success(forgive=[presets.login_account_ip])
         return Response()

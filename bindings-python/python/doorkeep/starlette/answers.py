@@ -33,7 +33,8 @@ def install(app: Starlette) -> None:
 
     ``Retry-After`` is left out when waiting cannot help. A websocket is refused with the same answer where the server
     can send one before accepting it, and closed with code 1008 otherwise. A mounted application answers its own errors.
-    Without `install` a denial is answered as any other ``HTTPException``; keys that are not valid are a 500.
+    Without `install` a denial and a lost address are answered as any other ``HTTPException``; an invalid key and
+    `RateLimitExceeded` are a 500.
 
     Parameters
     ----------
