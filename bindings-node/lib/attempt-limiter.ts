@@ -1,6 +1,6 @@
 /** Strikes and lockout for one key at a time. Decides nothing: the native module does. */
 import { answered, inMemory } from './bridge.js'
-import { Decision, milliseconds, type Outcome } from './decision.js'
+import { Decision, type Outcome, wait } from './decision.js'
 import { ConfigError } from './errors.js'
 import { raise, sound } from './failure.js'
 import { home } from './home.js'
@@ -224,5 +224,4 @@ export class AttemptLimiter {
 
 const outcome = (): Outcome => numbers[Place.Outcome] as Outcome
 const cancelled = (): Cancelled => CANCELLED[numbers[Place.Outcome]]
-const wait = (): number | null => milliseconds(numbers[Place.RetryAfter])
 const nothing = (): void => {}

@@ -71,6 +71,9 @@ export class Decision {
   }
 }
 
+/** The wait in milliseconds that a call wrote into the slots; null when there is none. */
+export const wait = (): number | null => milliseconds(numbers[Place.RetryAfter])
+
 /** A duration in microseconds as milliseconds; -1 stands for none. */
 export function milliseconds(micros: number): number | null {
   return micros < 0 ? null : micros / 1000

@@ -72,6 +72,18 @@ export class FixedWindow {
     return this.#decision()
   }
 
+  /** What {@link consume} would answer, with what is left as it is now. Counts nothing. */
+  async peek(key: string, at?: At): Promise<Decision> {
+    return answered(this.#native.peek(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
+  }
+
+  /** {@link peek}, at once. */
+  peekSync(key: string, at?: At): Decision {
+    inMemory(this.#store)
+    sound(this.#native.peek(key, moment(at, this.#clock)))
+    return this.#decision()
+  }
+
   /** Forgets the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
     return answered(this.#native.reset(key), yes, this.#store)

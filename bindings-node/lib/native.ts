@@ -52,6 +52,7 @@ export interface NativeLimiter {
 export interface NativeTokenBucket {
   allow(key: Given, now: Given): Done
   allowN(key: Given, n: Given, now: Given): Done
+  retryAfter(key: Given, now: Given): Done
   reset(key: Given): Done
   close(): Done
   size(): number
@@ -63,6 +64,7 @@ export interface NativeFixedWindow {
   readonly limit: number
   readonly windowMicros: number
   consume(key: Given, now: Given): Done
+  peek(key: Given, now: Given): Done
   reset(key: Given): Done
   size(): number
   stats(): string

@@ -1,5 +1,6 @@
 /** Tokens that refill continuously. Decides nothing: the native module does. */
 import { answered, inMemory } from './bridge.js'
+import { wait } from './decision.js'
 import { raise, sound } from './failure.js'
 import { home } from './home.js'
 import { type NativeTokenBucket, native } from './native.js'
@@ -73,6 +74,18 @@ export class TokenBucket {
     inMemory(this.#store)
     sound(this.#native.allowN(key, n, moment(at, this.#clock)))
     return yes()
+  }
+
+  /** The wait in milliseconds until one token is there; null when there is one. Takes nothing. */
+  async retryAfterMs(key: string, at?: At): Promise<number | null> {
+    return answered(this.#native.retryAfter(key, moment(at, this.#clock)), wait, this.#store)
+  }
+
+  /** {@link retryAfterMs}, at once. */
+  retryAfterMsSync(key: string, at?: At): number | null {
+    inMemory(this.#store)
+    sound(this.#native.retryAfter(key, moment(at, this.#clock)))
+    return wait()
   }
 
   /** Fills the bucket of the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */

@@ -7,7 +7,7 @@ use doorkeep::host::input;
 use doorkeep::{Cancelled, Strikes};
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::{as_number, micros, put_flag, write_single};
+use crate::decision::{as_number, put_flag, put_wait, write_single};
 use crate::external::handle;
 use crate::failure::Failure;
 use crate::methods::Methods;
@@ -95,10 +95,7 @@ fn locked(call: &Own<'_>) -> Answer {
 fn retry_after(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let wait = key(call, |key| call.state.retry_after(key, now))?;
-    call.answer(wait, |_, realm, wait| {
-        realm.slots.put(Place::RetryAfter, wait?.map_or(-1.0, micros));
-        Ok(UNDEFINED)
-    })
+    call.answer(wait, |_, realm, wait| put_wait(realm, wait?))
 }
 
 fn reset(call: &Own<'_>) -> Answer {

@@ -37,6 +37,12 @@ pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Answer {
     Ok(UNDEFINED)
 }
 
+/// Writes a wait; -1 for none.
+pub(crate) fn put_wait(realm: &Realm, wait: Option<Duration>) -> Answer {
+    realm.slots.put(Place::RetryAfter, wait.map_or(-1.0, micros));
+    Ok(UNDEFINED)
+}
+
 fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {
     slots.put(Place::Outcome, f64::from(decision.outcome as u8));
     slots.put(Place::Reason, decision.reason.map_or(0.0, |reason| f64::from(reason_number(reason))));

@@ -28,7 +28,13 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     methods.value(c"windowMicros", call::number(call.env, micros(fixed.window()))?)?;
     methods.with(
         &Rc::new(fixed),
-        [(c"consume", consume as Body<FixedWindow>), (c"reset", reset), (c"size", size), (c"stats", counters)],
+        [
+            (c"consume", consume as Body<FixedWindow>),
+            (c"peek", peek),
+            (c"reset", reset),
+            (c"size", size),
+            (c"stats", counters),
+        ],
     )
 }
 
@@ -36,6 +42,13 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 fn consume(call: &Own<'_>) -> Answer {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.consume(key, now))?;
+    call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
+}
+
+/// `(key, now)`: the decision that `consume` would answer, into the slots.
+fn peek(call: &Own<'_>) -> Answer {
+    let now = call.now(1)?;
+    let decision = key(call, |key| call.state.peek(key, now))?;
     call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 

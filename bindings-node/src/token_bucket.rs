@@ -6,7 +6,7 @@ use doorkeep::host::either::TokenBucket;
 use doorkeep::host::input;
 
 use crate::call::{self, Answer, Body, Call, UNDEFINED};
-use crate::decision::{as_number, put_flag};
+use crate::decision::{as_number, put_flag, put_wait};
 use crate::failure::Failure;
 use crate::methods::Methods;
 use crate::stats;
@@ -26,6 +26,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
         [
             (c"allow", allow as Body<TokenBucket>),
             (c"allowN", allow_n),
+            (c"retryAfter", retry_after),
             (c"reset", reset),
             (c"close", close),
             (c"size", size),
@@ -47,6 +48,13 @@ fn allow_n(call: &Own<'_>) -> Answer {
     let now = call.now(2)?;
     let allowed = key(call, |key| call.state.allow_n(key, tokens, now))?;
     call.answer(allowed, |_, realm, allowed| put_flag(realm, allowed))
+}
+
+/// `(key, now)`: the wait until a token is there, into the slots.
+fn retry_after(call: &Own<'_>) -> Answer {
+    let now = call.now(1)?;
+    let wait = key(call, |key| call.state.retry_after(key, now))?;
+    call.answer(wait, |_, realm, wait| put_wait(realm, wait?))
 }
 
 fn reset(call: &Own<'_>) -> Answer {

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::Call;
+use crate::call::{Asked, Call};
 use crate::clock::Clock;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
@@ -202,7 +202,7 @@ impl Attempt {
         give_back: Given<'_, '_>,
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Result<Call<'_, Result<bool, Error>, bool>> {
+    ) -> Asked<'_, bool, bool> {
         let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
         let forgive_address = read_names(forgive_address)?;
         let now = self.clock.now(py, now)?;
@@ -225,7 +225,7 @@ impl Attempt {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Result<Call<'_, Result<Decided, Error>, Decision>> {
+    ) -> Asked<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)))?;
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))

@@ -6,15 +6,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use doorkeep::host::{either, input};
-use doorkeep::{Cancelled, Decision as Decided, Error, Outcome};
+use doorkeep::{Cancelled, Decision as Decided, Outcome};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::Call;
+use crate::call::{Asked, Call};
 use crate::clock::Clock;
-use crate::convert::{Given, read, read_duration, text, timedelta};
+use crate::convert::{Given, optional_timedelta, read, read_duration, text};
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::options::{Place, read_name};
@@ -210,7 +210,6 @@ impl AttemptLimiter {
     }
 }
 
-type Asked<'a, T, R> = Result<Call<'a, Result<T, Error>, R>>;
 type Reserved = Py<PyAny>;
 
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
@@ -278,10 +277,7 @@ impl AttemptLimiter {
         now: Given<'_, '_>,
     ) -> Asked<'_, Option<Duration>, Option<Py<PyDelta>>> {
         let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
-        Ok(self.call(answer, |py, wait, ()| {
-            let wait = wait?.map(|wait| timedelta(py, wait).map(Bound::unbind));
-            Ok(wait.transpose()?)
-        }))
+        Ok(self.call(answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }
 
     pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Asked<'_, bool, bool> {

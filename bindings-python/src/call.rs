@@ -2,6 +2,7 @@
 //!
 //! Invariant: whoever waits does so without the GIL, and what the store has to tell is told by whoever gets an answer.
 
+use doorkeep::Error;
 use doorkeep::host::either;
 use doorkeep::host::runtime;
 use doorkeep::redis::RedisStore;
@@ -17,6 +18,9 @@ pub(crate) struct Call<'a, T, R, W = ()> {
     pub(crate) with: W,
     pub(crate) store: Option<&'a RedisStore>,
 }
+
+/// A call that the core may refuse at once, or answer with an error.
+pub(crate) type Asked<'a, T, R, W = ()> = Result<Call<'a, Result<T, Error>, R, W>>;
 
 impl<'a, T, R> Call<'a, T, R> {
     pub(crate) fn new(

@@ -86,6 +86,11 @@ pub(crate) fn timedelta(py: Python<'_>, duration: Duration) -> PyResult<Bound<'_
     PyDelta::new(py, days, seconds, micros, false)
 }
 
+/// A duration as a `timedelta`, and none as `None`.
+pub(crate) fn optional_timedelta(py: Python<'_>, duration: Option<Duration>) -> PyResult<Option<Py<PyDelta>>> {
+    duration.map(|duration| timedelta(py, duration).map(Bound::unbind)).transpose()
+}
+
 fn plain<'a>(object: &Bound<'_, PyAny>) -> Value<'a> {
     if let Ok(flag) = object.cast::<PyBool>() {
         return Value::Bool(flag.is_true());

@@ -2,14 +2,14 @@
 //!
 //! Conversions only. Specified by `tests/vectors/fixed-window.json`.
 
+use doorkeep::Decision as Decided;
 use doorkeep::host::{either, input};
-use doorkeep::{Decision as Decided, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
-use crate::call::Call;
+use crate::call::{Asked, Call};
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, timedelta};
 use crate::decision::Decision;
@@ -96,6 +96,17 @@ impl FixedWindow {
         self.ask_consume(py, key, now)?.wait(py)
     }
 
+    /// Return what `consume` would answer for `key`, with what is left as it is now. Counts nothing.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidKeyError
+    ///     `key` is empty or not a string.
+    #[pyo3(signature = (key, now=None))]
+    pub(crate) fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
+        self.ask_peek(py, key, now)?.wait(py)
+    }
+
     /// Forget `key`. May be called again.
     ///
     /// Returns
@@ -137,8 +148,6 @@ impl FixedWindow {
     }
 }
 
-type Asked<'a, T, R> = Result<Call<'a, Result<T, Error>, R>>;
-
 // What the blocking methods wait for, and those of `doorkeep.aio` hand on.
 impl FixedWindow {
     pub(crate) fn ask_consume(
@@ -148,6 +157,16 @@ impl FixedWindow {
         now: Given<'_, '_>,
     ) -> Asked<'_, Decided, Decision> {
         let answer = self.inner.consume(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+    }
+
+    pub(crate) fn ask_peek(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Decided, Decision> {
+        let answer = self.inner.peek(&read_key(key)?, self.clock.now(py, now)?);
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 

@@ -3,14 +3,14 @@
 //! Conversions only. Keys arrive as a first and the rest, since Python makes a tuple of the rest at every call: a call
 //! with one key then allocates nothing but its answer.
 
+use doorkeep::Decision as Decided;
 use doorkeep::host::{either, input};
-use doorkeep::{Decision as Decided, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt::{Attempt, GiveBackOn};
-use crate::call::Call;
+use crate::call::{Asked, Call};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::convert::{Given, read};
@@ -242,7 +242,6 @@ impl Limiter {
     }
 }
 
-type Asked<'a, T, R, W = ()> = Result<Call<'a, Result<T, Error>, R, W>>;
 /// What an attempt knows beside what was counted.
 type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 

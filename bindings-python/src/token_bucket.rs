@@ -2,15 +2,17 @@
 //!
 //! Conversions only. Specified by `tests/vectors/token-bucket.json`.
 
+use std::time::Duration;
+
 use doorkeep::host::{either, input};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
-use crate::call::Call;
+use crate::call::{Asked, Call};
 use crate::clock::Clock;
-use crate::convert::{Given, read, read_duration};
+use crate::convert::{Given, optional_timedelta, read, read_duration};
 use crate::error::Result;
 use crate::options::{Place, read_name};
 use crate::stats;
@@ -114,6 +116,24 @@ impl TokenBucket {
         self.ask_allow_n(py, key, n, now)?.wait(py)
     }
 
+    /// Return the wait until one token for `key` is there, or None when there is one. Takes nothing.
+    ///
+    /// A closed bucket answers like an open one. None, too, when the store does not answer and there is no local bucket.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidKeyError
+    ///     `key` is empty or not a string.
+    #[pyo3(signature = (key, now=None))]
+    pub(crate) fn retry_after(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Result<Option<Py<PyDelta>>> {
+        self.ask_retry_after(py, key, now)?.wait(py)
+    }
+
     /// Fill the bucket of `key`, also on a closed limiter. An empty key does nothing.
     ///
     /// Returns
@@ -169,6 +189,16 @@ impl TokenBucket {
         let key = read_key(key)?;
         let n = read(Some(n), input::tokens)?;
         Ok(self.call(self.inner.allow_n(&key, n, self.clock.now(py, now)?)))
+    }
+
+    pub(crate) fn ask_retry_after(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        now: Given<'_, '_>,
+    ) -> Asked<'_, Option<Duration>, Option<Py<PyDelta>>> {
+        let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
+        Ok(Call::new(self.place.store(), answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }
 
     pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {

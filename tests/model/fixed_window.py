@@ -48,6 +48,18 @@ class FixedWindow:
         self.allowed += 1
         return Decision("allowed", None, None, 0, self.limit - opened.count, wait)
 
+    def peek(self, key, now):
+        key = single_key(key)
+        now = timestamp(now)
+        opened = self.entries.get(key)
+        if opened is None or self.elapsed(opened, now):
+            return Decision("allowed", None, None, 0, self.limit, 0)
+        start = now if opened.start > now + self.window else opened.start
+        wait = start + self.window - now
+        if opened.count + 1 > self.limit:
+            return Decision("denied", "limited", NAME, wait, 0, wait)
+        return Decision("allowed", None, None, 0, self.limit - opened.count, wait)
+
     def elapsed(self, opened, now):
         return now - opened.start >= self.window
 

@@ -211,6 +211,9 @@ class TokenBucketSteps:
     def allow_n(self, step):
         return {"allowed": self.limiter.allow_n(text(step.take("key")), step.take("n"), step.take("now"))}
 
+    def retry_after(self, step):
+        return {"retry_after_us": self.limiter.retry_after(text(step.take("key")), step.take("now"))}
+
     def close(self, step):
         self.limiter.close()
         return {}
@@ -224,6 +227,9 @@ class FixedWindowSteps:
 
     def consume(self, step):
         return decision(self.limiter.consume(text(step.take("key")), step.take("now")))
+
+    def peek(self, step):
+        return decision(self.limiter.peek(text(step.take("key")), step.take("now")))
 
 
 STEPS = {steps.kind: steps for steps in (AttemptLimiterSteps, LimiterSteps, TokenBucketSteps, FixedWindowSteps)}
@@ -258,8 +264,8 @@ FIELDS = {
         "release": "attempt now",
         "reset": "keys",
     },
-    "token_bucket": {"allow": "key now", "allow_n": "key n now", "reset": "key", "close": ""},
-    "fixed_window": {"consume": "key now", "reset": "key"},
+    "token_bucket": {"allow": "key now", "allow_n": "key n now", "retry_after": "key now", "reset": "key", "close": ""},
+    "fixed_window": {"consume": "key now", "peek": "key now", "reset": "key"},
 }
 
 

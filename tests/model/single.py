@@ -97,6 +97,10 @@ class TokenBucket:
         decision, _ = self.engine.decide([(self.policy, single_key(key))], timestamp(now), number)
         return decision.allowed
 
+    def retry_after(self, key, now):
+        decision, _ = self.engine.decide([(self.policy, single_key(key))], timestamp(now), store=False)
+        return None if decision.allowed else decision.retry_after
+
     def reset(self, key):
         if key != "":
             self.engine.reset(self.policy, single_key(key))

@@ -229,7 +229,12 @@ class Down(Exception):
 class Bucket(Machine):
     def __init__(self, limiter: Any) -> None:
         super().__init__(limiter)
-        self.operations |= {"allow": self.allow, "allow_n": self.allow_n, "close": self.close}
+        self.operations |= {
+            "allow": self.allow,
+            "allow_n": self.allow_n,
+            "retry_after": self.retry_after,
+            "close": self.close,
+        }
 
     async def allow(self, take: Any) -> Any:
         return {"allowed": await told(self.limiter.allow(text(take("key")), seconds(take("now"))))}
@@ -237,6 +242,10 @@ class Bucket(Machine):
     async def allow_n(self, take: Any) -> Any:
         key, n, now = text(take("key")), take("n"), seconds(take("now"))
         return {"allowed": await told(self.limiter.allow_n(key, n, now))}
+
+    async def retry_after(self, take: Any) -> Any:
+        wait = await told(self.limiter.retry_after(text(take("key")), seconds(take("now"))))
+        return {"retry_after_us": micros(wait)}
 
     async def close(self, take: Any) -> Any:
         assert await told(self.limiter.close()) is None
@@ -246,7 +255,10 @@ class Bucket(Machine):
 class Window(Machine):
     def __init__(self, limiter: Any) -> None:
         super().__init__(limiter)
-        self.operations |= {"consume": self.consume}
+        self.operations |= {"consume": self.consume, "peek": self.peek}
 
     async def consume(self, take: Any) -> Any:
         return decision(await told(self.limiter.consume(text(take("key")), seconds(take("now")))))
+
+    async def peek(self, take: Any) -> Any:
+        return decision(await told(self.limiter.peek(text(take("key")), seconds(take("now")))))

@@ -45,6 +45,13 @@ impl AioFixedWindow {
         Answer::to(py, "aio.FixedWindow.consume", self.inner.ask_consume(py, key, now))
     }
 
+    /// Return what `consume` would answer for `key`, with what is left as it is now. Counts nothing. As
+    /// `doorkeep.FixedWindow.peek`, awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::to(py, "aio.FixedWindow.peek", self.inner.ask_peek(py, key, now))
+    }
+
     /// Forget `key`. May be called again. As `doorkeep.FixedWindow.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
         Answer::to(py, "aio.FixedWindow.reset", self.inner.ask_reset(key))

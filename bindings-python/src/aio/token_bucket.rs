@@ -50,6 +50,13 @@ impl AioTokenBucket {
         Answer::to(py, "aio.TokenBucket.allow_n", self.inner.ask_allow_n(py, key, n, now))
     }
 
+    /// Return the wait until one token for `key` is there, or None when there is one. Takes nothing. As
+    /// `doorkeep.TokenBucket.retry_after`, awaitable.
+    #[pyo3(signature = (key, now=None))]
+    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
+        Answer::to(py, "aio.TokenBucket.retry_after", self.inner.ask_retry_after(py, key, now))
+    }
+
     /// Fill the bucket of `key`, also on a closed limiter. As `doorkeep.TokenBucket.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
         Answer::to(py, "aio.TokenBucket.reset", self.inner.ask_reset(key))

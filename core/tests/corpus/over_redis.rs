@@ -157,6 +157,10 @@ impl Subject for Tokens {
                 let allowed = asked(fields, |key, now| async move { Ok(bucket.allow_n(key, n, now).await) });
                 answer(allowed, |allowed| json!({ "allowed": allowed }))
             }
+            "retry_after" => answer(
+                asked(fields, |key, now| bucket.retry_after(key, now)),
+                |wait| json!({ "retry_after_us": wait.map(micros) }),
+            ),
             "reset" => json!({ "reset": runtime::block_on(bucket.reset(bytes(&fields.take("key")))) }),
             "close" => {
                 bucket.close();
@@ -174,6 +178,7 @@ impl Subject for Windows {
         let Self(window) = self;
         match op {
             "consume" => answer(asked(fields, |key, now| window.consume(key, now)), |made| decision(&made)),
+            "peek" => answer(asked(fields, |key, now| window.peek(key, now)), |made| decision(&made)),
             "reset" => {
                 let key = bytes(&fields.take("key"));
                 answer(runtime::block_on(window.reset(key)), |reset| json!({ "reset": reset }))

@@ -92,6 +92,10 @@ impl Subject for Tokens {
                     |allowed| json!({ "allowed": allowed }),
                 )
             }
+            "retry_after" => answer(
+                asked(fields, |key, now| bucket.retry_after(key, now)),
+                |wait| json!({ "retry_after_us": wait.map(micros) }),
+            ),
             "reset" => json!({ "reset": bucket.reset(key(fields)) }),
             "close" => {
                 bucket.close();
@@ -116,6 +120,7 @@ impl Subject for Windows {
         let key = |fields: &mut Fields| bytes(&fields.take("key"));
         match op {
             "consume" => answer(asked(fields, |key, now| window.try_consume(key, now)), |made| decision(&made)),
+            "peek" => answer(asked(fields, |key, now| window.peek(key, now)), |made| decision(&made)),
             "reset" => answer(window.reset(key(fields)), |reset| json!({ "reset": reset })),
             "size" => json!({ "size": window.len() }),
             "stats" => stats(&window.stats()),

@@ -58,6 +58,12 @@ const byKey = {
   },
 }
 
+const retryAfter = {
+  takes: ['key', 'now'],
+  call: (run, { key, now }) => run.ask('retryAfterMs', text(key), at(now)),
+  same: (wait, expect) => same({ retry_after_us: micros(wait) }, expect),
+}
+
 const attemptLimiter = {
   ...byKey,
   attempt: {
@@ -84,11 +90,7 @@ const attemptLimiter = {
     call: (run, { key, now }) => run.ask('locked', text(key), at(now)),
     same: (locked, expect) => same({ locked }, expect),
   },
-  retry_after: {
-    takes: ['key', 'now'],
-    call: (run, { key, now }) => run.ask('retryAfterMs', text(key), at(now)),
-    same: (wait, expect) => same({ retry_after_us: micros(wait) }, expect),
-  },
+  retry_after: retryAfter,
   refund: {
     takes: ['key', 'now'],
     call: (run, { key, now }) => run.ask('refund', text(key), at(now)),
@@ -165,6 +167,7 @@ const tokenBucket = {
     call: (run, { key, n, now }) => run.ask('allowN', text(key), n, at(now)),
     same: allowed,
   },
+  retry_after: retryAfter,
   close: { takes: [], call: (run) => run.ask('close'), same: (nothing, expect) => same(nothing ?? {}, expect) },
 }
 
@@ -173,6 +176,11 @@ const fixedWindow = {
   consume: {
     takes: ['key', 'now'],
     call: (run, { key, now }) => run.ask('consume', text(key), at(now)),
+    same: (decision, expect) => sameDecision(decision, expect),
+  },
+  peek: {
+    takes: ['key', 'now'],
+    call: (run, { key, now }) => run.ask('peek', text(key), at(now)),
     same: (decision, expect) => sameDecision(decision, expect),
   },
 }

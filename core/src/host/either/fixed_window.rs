@@ -59,6 +59,17 @@ impl FixedWindow {
         }
     }
 
+    /// As [`crate::FixedWindow::peek`].
+    pub fn peek(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
+        match self {
+            Self::Memory(window) => Answer::Now(window.peek(key, or_now(now))),
+            Self::Store(window) => {
+                let (window, key) = (Arc::clone(window), key.to_vec());
+                Answer::later(async move { window.peek(key, now).await })
+            }
+        }
+    }
+
     /// As [`crate::FixedWindow::reset`]; false if the store was not reached.
     pub fn reset(&self, key: &[u8]) -> Answer<Result<bool, Error>> {
         match self {

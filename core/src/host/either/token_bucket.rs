@@ -59,6 +59,17 @@ impl TokenBucket {
         }
     }
 
+    /// As [`crate::TokenBucket::retry_after`].
+    pub fn retry_after(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Option<Duration>, Error>> {
+        match self {
+            Self::Memory(bucket) => Answer::Now(bucket.retry_after(key, or_now(now))),
+            Self::Store(bucket) => {
+                let (bucket, key) = (Arc::clone(bucket), key.to_vec());
+                Answer::later(async move { bucket.retry_after(key, now).await })
+            }
+        }
+    }
+
     /// As [`crate::TokenBucket::reset`]; false if the store was not reached.
     pub fn reset(&self, key: &[u8]) -> Answer<bool> {
         match self {
