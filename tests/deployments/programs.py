@@ -27,7 +27,7 @@ from running import INSTRUMENTS
 Files = Mapping[str, str]
 USERS = 2000
 PYTHON = [sys.executable, "-m"]
-SEEN = ("See it hold",)
+SEEN = ("See it work",)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def readme() -> str:
 
 def guide() -> str:
     text = (ROOT / "docs" / "guides" / "fastapi.md").read_text(encoding="utf-8")
-    text = re.split(r"^## See it hold$", text, flags=re.M)[0]
+    text = re.split(r"^## See it work$", text, flags=re.M)[0]
     return "".join(body for language, title, body in FENCE.findall(text) if language == "python" and not title)
 
 
