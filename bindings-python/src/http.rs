@@ -2,8 +2,11 @@
 //!
 //! Judges nothing. Specified by `tests/vectors/http.json`.
 
+use std::time::Duration;
+
 use doorkeep::host::input;
 use doorkeep::http::{self, HeaderOptions};
+use doorkeep::{Outcome, Reason};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -31,11 +34,24 @@ pub(crate) fn headers<'py>(
 ) -> Result<Bound<'py, PyDict>> {
     let options = HeaderOptions { round_up: read_duration(round_up, input::round_up)?, rate_limit };
     let fields = key::with_keys(first, rest, |keys| Ok(http::headers(&decision.get().inner, keys, options)))?;
-    let headers = PyDict::new(decision.py());
-    for (name, value) in fields {
-        headers.set_item(name, value)?;
-    }
-    Ok(headers)
+    to_dict(decision.py(), fields)
+}
+
+/// The header fields of a denial of which only the wait is known.
+#[pyfunction]
+#[pyo3(name = "_http_wait", signature = (retry_after, /))]
+pub(crate) fn wait(py: Python<'_>, retry_after: Option<Duration>) -> Result<Bound<'_, PyDict>> {
+    let denied = doorkeep::Decision {
+        outcome: Outcome::Denied,
+        reason: Some(Reason::Limited),
+        rule: None,
+        retry_after,
+        remaining: 0,
+        reset_after: retry_after.unwrap_or_default(),
+        degraded: false,
+        engaged: Vec::new(),
+    };
+    to_dict(py, http::headers(&denied, &[], HeaderOptions::default()))
 }
 
 /// Refuses a duration that waits cannot be rounded up to.
@@ -44,4 +60,12 @@ pub(crate) fn headers<'py>(
 pub(crate) fn round_up(round_up: Given<'_, '_>) -> Result<()> {
     read_duration(round_up, input::round_up)?;
     Ok(())
+}
+
+fn to_dict<'py>(py: Python<'py>, fields: Vec<(&str, String)>) -> Result<Bound<'py, PyDict>> {
+    let headers = PyDict::new(py);
+    for (name, value) in fields {
+        headers.set_item(name, value)?;
+    }
+    Ok(headers)
 }

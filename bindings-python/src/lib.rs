@@ -68,6 +68,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(advice::refuse_claim, module)?)?;
     module.add_function(wrap_pyfunction!(http::status, module)?)?;
     module.add_function(wrap_pyfunction!(http::headers, module)?)?;
+    module.add_function(wrap_pyfunction!(http::wait, module)?)?;
     module.add_function(wrap_pyfunction!(http::round_up, module)?)?;
     module.add_function(wrap_pyfunction!(canonical::canonical_email, module)?)?;
     module.add_function(wrap_pyfunction!(canonical::canonical_username, module)?)?;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory, override_settings
 from django.urls import include, path
 
-from doorkeep import StrikeRule
+from doorkeep import RateLimitExceeded, StrikeRule
 from doorkeep.django import checks, conf, guarded
 from doorkeep.django.answers import refusal
 from project import RULES
@@ -54,6 +55,13 @@ def test_html_is_for_those_who_ask_for_it_and_prefer_it(limiter: Any, accept: st
     answer = denied(accept)
     assert answer.status_code == 429
     assert answer.headers["Content-Type"] == ("text/html; charset=utf-8" if is_html else "application/json")
+
+
+def test_a_refusal_to_issue_says_when_to_come_again_if_the_wait_is_known(limiter: Any) -> None:
+    request = RequestFactory().post("/")
+    answer = refusal(request, RateLimitExceeded(retry_after=timedelta(seconds=1.5)))
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
+    assert "Retry-After" not in refusal(request, RateLimitExceeded()).headers
 
 
 def test_no_refusal_is_kept_by_a_cache(served: str, configure: Any, server: Server) -> None:

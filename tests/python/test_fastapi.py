@@ -597,6 +597,19 @@ def test_a_refusal_is_not_stored_by_caches(serve: Serve, limiter: Any, status: i
     assert (answer.status_code, answer.headers["cache-control"]) == (status, "no-store")
 
 
+def test_a_refusal_to_issue_says_when_to_come_again_if_the_wait_is_known(serve: Serve, limiter: Any) -> None:
+    app = make_app(limiter)
+    waits = {"known": timedelta(seconds=1.5), "unknown": None}
+
+    @app.get("/issue/{wait}")
+    async def issue(wait: str) -> None:
+        raise RateLimitExceeded(retry_after=waits[wait])
+
+    url = serve(app)
+    answers = [CLIENT.get(f"{url}/issue/{wait}") for wait in waits]
+    assert [(answer.status_code, answer.headers.get("retry-after")) for answer in answers] == [(429, "2"), (429, None)]
+
+
 @pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])
 def test_what_is_no_limiter_is_refused_when_the_guard_is_made(odd: Any) -> None:
     with pytest.raises(ConfigError, match="^limiter must be a Limiter$"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import pickle
 import threading
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,6 +114,41 @@ def test_issuing_is_refused_when_the_subject_has_used_up_its_rate_and_only_then(
         guard.check({"sub": "ann"})
     assert str(caught.value) == "rate limit exceeded"
     guard.check({"sub": "bob"})
+
+
+def test_a_refusal_carries_the_wait_of_the_bucket_and_its_header_fields() -> None:
+    async def refuse(guard: Any) -> RateLimitExceeded:
+        with pytest.raises(RateLimitExceeded) as caught:
+            for _ in range(2):
+                await told(guard.check({"sub": "ann"}))
+        return caught.value
+
+    async def told(answer: Any) -> Any:
+        return answer if answer is None else await answer
+
+    for guard in (IssueGuard(bucket()), aio.IssueGuard(aio.TokenBucket(1, "1m", clock=ManualClock()))):
+        error = asyncio.run(refuse(guard))
+        assert error.retry_after == timedelta(minutes=1)
+        assert error.headers == {"Cache-Control": "no-store", "Retry-After": "60"}
+        copied = pickle.loads(pickle.dumps(error))
+        assert (copied.retry_after, copied.args) == (error.retry_after, error.args)
+
+
+def test_a_refusal_of_a_provider_without_a_wait_has_no_retry_after() -> None:
+    with pytest.raises(RateLimitExceeded) as caught:
+        IssueGuard(Provider(False)).check({"sub": "ann"})
+    assert caught.value.retry_after is None
+    assert caught.value.headers == {"Cache-Control": "no-store"}
+
+
+@pytest.mark.parametrize("odd", [60, 1.5, "60", {}])
+def test_a_wait_of_a_provider_that_is_not_a_timedelta_is_refused(odd: object) -> None:
+    class Waiting(Provider):
+        def retry_after(self, key: str) -> object:
+            return odd
+
+    with pytest.raises(ConfigError, match="^retry_after of a provider must be a timedelta or None, type="):
+        IssueGuard(Waiting(False)).check({"sub": "ann"})
 
 
 def test_odd_subjects_count_each_for_itself() -> None:

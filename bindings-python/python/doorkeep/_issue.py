@@ -1,7 +1,7 @@
 """A guard for whatever issues tokens: one subject gets only so many.
 
-Knows a provider by its three methods alone, and no limiter. Invariant: `check` returns only when the provider said
-True, or when the claims name nobody to limit.
+Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider answered True,
+or when the claims have no subject to limit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class IssueGuard:
     Parameters
     ----------
     provider
-        A `TokenBucket`, or anything else with the methods of `RateLimitProvider`.
+        A `TokenBucket`, or anything else with the methods of `RateLimitProvider`. If it also has ``retry_after(key)``,
+        which returns a `timedelta` or None, a refusal carries that wait.
     key
         Gives the key of some claims; an empty one, or None, is not limited. Defaults to `key_from_claims`.
 
@@ -99,8 +100,9 @@ class IssueGuard:
         ConfigError
             The provider said neither True nor False, such as one that must be awaited.
         """
-        if key := _text("key", self._key(claims)):
-            _admit(self._provider.allow(key))
+        key = _text("key", self._key(claims))
+        if key and not _checked(self._provider.allow(key)):
+            raise _exceeded(_wait(self._provider, key))
 
 
 class AioIssueGuard:
@@ -134,9 +136,9 @@ class AioIssueGuard:
         ConfigError
             The provider said neither True nor False.
         """
-        if key := _text("key", self._key(claims)):
-            answer = self._provider.allow(key)
-            _admit(await answer if isinstance(answer, Awaitable) else answer)
+        key = _text("key", self._key(claims))
+        if key and not _checked(await _awaited(self._provider.allow(key))):
+            raise _exceeded(await _awaited(_wait(self._provider, key)))
 
 
 def _provider(provider: _Provider) -> _Provider:
@@ -145,12 +147,28 @@ def _provider(provider: _Provider) -> _Provider:
     return provider
 
 
-def _admit(answer: object) -> None:
-    # A coroutine is truthy: one that nobody awaits must not issue.
+def _checked(answer: object) -> bool:
+    # A coroutine is truthy: one that is not awaited must not issue.
     if not isinstance(answer, bool):
         raise ConfigError(f"a provider must answer True or False, type=`{type(answer).__name__}`")
-    if not answer:
-        raise RateLimitExceeded("rate limit exceeded")
+    return answer
+
+
+def _wait(provider: AwaitableProvider | RateLimitProvider, key: str) -> object:
+    retry_after = getattr(provider, "retry_after", None)
+    return retry_after(key) if callable(retry_after) else None
+
+
+def _exceeded(wait: object) -> RateLimitExceeded:
+    from datetime import timedelta  # only here: an import that most programs do not need
+
+    if wait is not None and not isinstance(wait, timedelta):
+        raise ConfigError(f"retry_after of a provider must be a timedelta or None, type=`{type(wait).__name__}`")
+    return RateLimitExceeded("rate limit exceeded", retry_after=wait)
+
+
+async def _awaited(answer: object) -> object:
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 def _claim_of(claims: object, name: str) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
     from typing import Any
 
     from doorkeep._native import Decision, Key
@@ -96,7 +97,27 @@ class RateLimitExceeded(DoorkeepError):
     """Something may not be issued now, because its subject has used up its rate: answer 429.
 
     `IssueGuard` raises it. No limiter does.
+
+    Attributes
+    ----------
+    retry_after : timedelta or None
+        How long its subject has to wait, if the provider knows.
+    headers : mapping
+        The header fields of the answer: ``Cache-Control``, and ``Retry-After`` if the wait is known.
     """
+
+    retry_after: timedelta | None
+
+    def __init__(self, *args: object, retry_after: timedelta | None = None) -> None:
+        super().__init__(*args)
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of the answer."""
+        from doorkeep._native import _http_wait  # which imports this module
+
+        return {"Cache-Control": "no-store", **_http_wait(self.retry_after)}
 
 
 def _denial(decision: Decision) -> AttemptDenied:

@@ -33,7 +33,7 @@ def refusal(request: HttpRequest, refused: Refused, **options: Any) -> HttpRespo
     if isinstance(refused, InvalidKeyError):
         return _answer(request, 400, {})
     if isinstance(refused, RateLimitExceeded):
-        return _answer(request, 429, {})
+        return _answer(request, 429, refused.headers)
     decision, keys = refused
     return _answer(request, http.status(decision), _headers(decision, keys, options))
 

@@ -31,8 +31,9 @@ _POLICY_VIOLATION = 1008
 def install(app: Starlette) -> None:
     """Answer denials: 429 with ``Retry-After``, 503 when the limiter is unavailable, 400 for an invalid key.
 
-    ``Retry-After`` is left out when waiting cannot help. A websocket is refused with the same answer where the server
-    can send one before accepting it, and closed with code 1008 otherwise. A mounted application answers its own errors.
+    ``Retry-After`` is left out when waiting cannot help, or the wait is not known. A websocket is refused with the same
+    answer where the server can send one before accepting it, and closed with code 1008 otherwise. A mounted application
+    answers its own errors.
     Without `install` a denial and a lost address are answered as any other ``HTTPException``; an invalid key and
     `RateLimitExceeded` are a 500.
 
@@ -67,8 +68,9 @@ def answer(error: Exception) -> Response:
     """Make the answer to an error of doorkeep."""
     if isinstance(error, AttemptDenied):
         return JSONResponse({"detail": _detail(error.decision)}, http.status(error.decision), error.headers)
-    status, detail = (429, _TOO_MANY) if isinstance(error, RateLimitExceeded) else (400, _BAD)
-    return JSONResponse({"detail": detail}, status, {"Cache-Control": "no-store"})
+    if isinstance(error, RateLimitExceeded):
+        return JSONResponse({"detail": _TOO_MANY}, 429, error.headers)
+    return JSONResponse({"detail": _BAD}, 400, {"Cache-Control": "no-store"})
 
 
 def _detail(decision: Decision) -> str:
