@@ -3,13 +3,12 @@
 //! Judges nothing. Specified by `tests/vectors/presets.json` and `tests/vectors/lint.json`.
 
 use doorkeep::host::input;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::convert::Given;
 use crate::error::Result;
-use crate::rule::{Rule, StrikeRule, read_names};
+use crate::rule::{Rule, StrikeRule, one_rule, read_names};
 
 /// All presets by their names; `doorkeep/presets.py` makes them attributes.
 #[pyfunction]
@@ -46,10 +45,7 @@ pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (rules, *, forgive=None), text_signature = "(rules, *, forgive=())")]
 pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<Vec<String>> {
-    let mut read = Vec::new();
-    for rule in rules.try_iter()? {
-        read.push(rule_of(&rule?)?);
-    }
+    let read = rules.try_iter()?.map(|rule| one_rule("lint", &rule?)).collect::<PyResult<Vec<_>>>()?;
     let forgive = read_names(forgive)?;
     let forgive: Vec<&str> = forgive.iter().map(String::as_str).collect();
     Ok(doorkeep::lint::lint(&read, &forgive).iter().map(ToString::to_string).collect())
@@ -60,14 +56,4 @@ pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<V
 #[pyo3(name = "_refuse_claim", signature = (name, /))]
 pub(crate) fn refuse_claim(name: &str) -> Result<()> {
     Err(input::not_a_claim(name).into())
-}
-
-fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<doorkeep::Rule> {
-    if let Ok(rule) = rule.cast::<Rule>() {
-        return Ok(rule.get().inner.clone());
-    }
-    match rule.cast::<StrikeRule>() {
-        Ok(rule) => Ok(rule.get().inner.clone()),
-        Err(_) => Err(PyTypeError::new_err("lint takes rules: Rule or StrikeRule")),
-    }
 }

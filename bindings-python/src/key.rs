@@ -2,16 +2,20 @@
 //!
 //! Invariant: the value is hashed the moment a key is made; nothing here holds or shows it.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use doorkeep::Error;
 use doorkeep::host::input;
+use doorkeep::host::keys::{self, Address};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::convert::{Given, read, text};
 use crate::error::Result;
+use crate::rule::one_or_more_rules;
 
 /// What an attempt is counted under: a rule and the digest of a value. Made by `Rule.key` and `Rule.ip_key`.
 ///
@@ -83,6 +87,37 @@ impl Key {
 pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) -> Result<String> {
     let prefix = read(ipv6_prefix, input::ipv6_prefix)?;
     with_address(address, |address| doorkeep::network(address, prefix))
+}
+
+/// The keys of a request, and whether rules were left out because it has no address. Specified by
+/// `tests/vectors/keys-for.json`.
+///
+/// An ellipsis is an address that was not named. A word of a rule may have hyphens, which no name of an argument has: there
+/// it has underscores.
+#[pyfunction]
+#[pyo3(name = "_keys_for", signature = (rules, address, values, /))]
+pub(crate) fn keys_for(
+    rules: &Bound<'_, PyAny>,
+    address: &Bound<'_, PyAny>,
+    values: &Bound<'_, PyDict>,
+) -> Result<(Vec<Key>, bool)> {
+    let rules = one_or_more_rules("keys_for", rules)?;
+    let items: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)> = values.iter().collect();
+    let mut texts: HashMap<String, Cow<'_, [u8]>> = HashMap::with_capacity(items.len());
+    for (name, value) in &items {
+        if let Some(text) = text(value)? {
+            texts.insert(name.extract::<String>()?.replace('_', "-"), text);
+        }
+    }
+    let make = |address: Address<'_>| keys::keys_for(&rules, address, |word| texts.get(word).map(AsRef::as_ref));
+    let made = if address.is(address.py().Ellipsis()) {
+        make(Address::Unnamed)?
+    } else if address.is_none() {
+        make(Address::None)?
+    } else {
+        with_address(address, |address| make(Address::Text(address)))?
+    };
+    Ok((made.keys.into_iter().map(|inner| Key { inner }).collect(), made.leaves_out))
 }
 
 /// Makes a key from the parts of a Python call.

@@ -38,6 +38,7 @@ mod stats;
 mod store;
 mod token_bucket;
 
+use doorkeep::host::keys;
 use pyo3::prelude::*;
 
 /// The classes keep their public names; those of `doorkeep.aio` stand here under names of their own.
@@ -63,6 +64,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client_ip::ClientIp>()?;
     add_aio(module)?;
     module.add_function(wrap_pyfunction!(key::network, module)?)?;
+    module.add_function(wrap_pyfunction!(key::keys_for, module)?)?;
+    module.add("_NO_ADDRESS", keys::NO_ADDRESS)?;
     module.add_function(wrap_pyfunction!(advice::lint, module)?)?;
     module.add_function(wrap_pyfunction!(advice::presets, module)?)?;
     module.add_function(wrap_pyfunction!(advice::refuse_claim, module)?)?;

@@ -291,3 +291,21 @@ fn read_words(words: Given<'_, '_>) -> PyResult<Vec<String>> {
     }
     words.extract()
 }
+
+/// The rule of an object, as an argument of `call`.
+pub(crate) fn one_rule(call: &str, object: &Bound<'_, PyAny>) -> PyResult<doorkeep::Rule> {
+    any_rule(object).ok_or_else(|| PyTypeError::new_err(format!("{call} takes rules: Rule or StrikeRule")))
+}
+
+/// The rules of an argument of `call`: one, or several.
+pub(crate) fn one_or_more_rules(call: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<doorkeep::Rule>> {
+    match any_rule(given) {
+        Some(rule) => Ok(vec![rule]),
+        None => given.try_iter()?.map(|rule| one_rule(call, &rule?)).collect(),
+    }
+}
+
+fn any_rule(object: &Bound<'_, PyAny>) -> Option<doorkeep::Rule> {
+    let rate = object.cast::<Rule>().map(|rule| rule.get().inner.clone());
+    rate.or_else(|_| object.cast::<StrikeRule>().map(|rule| rule.get().inner.clone())).ok()
+}

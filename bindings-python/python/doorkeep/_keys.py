@@ -1,15 +1,13 @@
 """The keys of a request, made from what each rule is keyed by.
 
-Knows no framework and hashes nothing itself. Invariant: no rule gets a key that misses a part, and no rule is left out
-without a line in the log.
+The core makes them; this warns, once in a process, about requests for which rules are left out.
 """
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address
 from types import EllipsisType
 
-from doorkeep._native import Key, Rule, StrikeRule, network
-from doorkeep.errors import ConfigError, InvalidKeyError
+from doorkeep._native import _NO_ADDRESS, Key, Rule, StrikeRule, _keys_for
 
 TYPE_CHECKING = False  # without the module typing, which takes longer to import than this package
 if TYPE_CHECKING:
@@ -58,35 +56,10 @@ def keys_for(
     >>> [key.rule for key in keys_for(rules, address="203.0.113.9", account="ann@example.com")]
     ['login-ip', 'login-account']
     """
-    is_named = address is not ...
-    address = None if address is ... else address
-    texts = {name.replace("_", "-"): value for name, value in values.items()}
-    keys = []
-    for rule in (rules,) if isinstance(rules, Rule | StrikeRule) else rules:
-        if not rule.by:
-            raise ConfigError(f"a rule must say what it is keyed by, rule=`{rule.name}`")
-        if "address" in rule.by and not is_named:
-            raise ConfigError(f"a rule keyed by the address needs an address, or none by name, rule=`{rule.name}`")
-        if address is None and "address" in rule.by:
-            _warn()
-        elif address is not None and rule.by == ("address",):
-            keys.append(rule.ip_key(address))
-        else:
-            keys.append(rule.key(*[_part(rule, word, address, texts) for word in rule.by]))
-    if not keys:
-        raise InvalidKeyError("no key is left: the address is missing, and there is no rule without it")
+    keys, leaves_out = _keys_for(rules, address, values)
+    if leaves_out:
+        _warn()
     return keys
-
-
-def _part(
-    rule: "_AnyRule", word: str, address: str | IPv4Address | IPv6Address | None, texts: dict[str, str | None]
-) -> str:
-    if word == "address" and address is not None:
-        return network(address, rule.ipv6_prefix)
-    text = texts.get(word)
-    if not isinstance(text, str) or not text:
-        raise InvalidKeyError(f"a key needs a text for each word of its rule, rule=`{rule.name}`, word=`{word}`")
-    return text
 
 
 def _warn() -> None:
@@ -96,5 +69,4 @@ def _warn() -> None:
     _warned = True
     import logging  # only here: it would double the time that importing the package takes
 
-    text = "a request has no address: rules on the address are left out for such requests, the others stand"
-    logging.getLogger("doorkeep").warning(text, extra={"doorkeep_event": "no_address"})
+    logging.getLogger("doorkeep").warning(_NO_ADDRESS, extra={"doorkeep_event": "no_address"})

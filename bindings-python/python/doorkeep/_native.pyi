@@ -4,7 +4,7 @@
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from types import MappingProxyType, TracebackType
+from types import EllipsisType, MappingProxyType, TracebackType
 from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypedDict, TypeVar, final
 
 from typing_extensions import Self, deprecated, disjoint_base
@@ -463,7 +463,12 @@ def canonical_username(text: str) -> str: ...
 def network(address: _Address, ipv6_prefix: int = 64) -> str: ...
 def lint(rules: Iterable[_AnyRule], *, forgive: _Rules = ()) -> list[str]: ...
 
-# What doorkeep.http, doorkeep.presets and doorkeep._issue stand on.
+# What doorkeep._keys, doorkeep.http, doorkeep.presets and doorkeep._issue stand on.
+_NO_ADDRESS: str
+
+def _keys_for(
+    rules: _AnyRule | Iterable[_AnyRule], address: _Address | EllipsisType | None, values: Mapping[str, object], /
+) -> tuple[list[Key], bool]: ...
 def _http_status(decision: Decision, /) -> int: ...
 def _http_headers(
     decision: Decision, round_up: _Duration | None, rate_limit: bool, first: Key | None = None, /, *rest: Key
