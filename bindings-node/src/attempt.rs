@@ -3,12 +3,13 @@
 use doorkeep::Settlement;
 use doorkeep::host::either::{self, Attempt};
 
-use crate::call::{Answer, Call};
+use crate::call::Call;
 use crate::decision::{put_flag, write, write_later};
+use crate::failure::Result;
 use crate::key;
 
 /// `(attempt, forgive, giveBack, forgiveAddress, now)`: whether it was settled, into the slots.
-pub(crate) fn success(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn success(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     let [forgive, give_back, forgive_address] = [call.texts(1)?, call.texts(2)?, call.texts(3)?];
     let settled = attempt.success(
@@ -23,25 +24,25 @@ pub(crate) fn success(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(attempt, now)`: whether it was settled, into the slots.
-pub(crate) fn cancel(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn cancel(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     call.answer(attempt.cancel(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
 /// `(attempt)`: whether it was settled, into the slots. No store is asked.
-pub(crate) fn failure(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn failure(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     put_flag(call.realm, attempt.failure())
 }
 
 /// `(attempt, now)`: whether it was settled, into the slots.
-pub(crate) fn release(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn release(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     call.answer(attempt.release(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
 /// `(cost, now, attempt)`, the keys in the slots: the decision, into the slots.
-pub(crate) fn extend(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn extend(call: &Call<'_, ()>) -> Result {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     let attempt: &Attempt = call.behind(2)?;
     key::read(call.realm, |keys| match attempt.extend(keys, cost, now) {

@@ -6,10 +6,11 @@ use doorkeep::host::either::{AttemptLimiter, Reservation};
 use doorkeep::host::input;
 use doorkeep::{Cancelled, Strikes};
 
-use crate::call::{self, Answer, Body, Call, UNDEFINED};
+use crate::call::{Body, Call};
 use crate::decision::{as_number, put_flag, put_wait, write_single};
 use crate::external::handle;
-use crate::failure::Failure;
+use crate::failure::Result;
+use crate::js::{self, UNDEFINED};
 use crate::methods::Methods;
 use crate::slots::Place;
 use crate::stats;
@@ -18,7 +19,7 @@ use crate::value::UNIT;
 type Own<'a> = Call<'a, AttemptLimiter>;
 
 /// `(threshold, lockoutWindow, maxTrackedKeys, name, [store, onError])` -> the functions of one limiter, with its `name`.
-pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     let home = call.home(4)?;
     let strikes = Strikes {
         threshold: input::threshold(call.given(0)?.value())?,
@@ -27,7 +28,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
     };
     let limiter = AttemptLimiter::new(home.store, call.given(3)?.name(), strikes, home.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
-    methods.value(c"name", call::string(call.env, limiter.name())?)?;
+    methods.value(c"name", js::string(call.env, limiter.name())?)?;
     methods.with(
         &Rc::new(limiter),
         [
@@ -46,7 +47,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(key, now)`: the outcome alone, into the slots.
-fn attempt(call: &Own<'_>) -> Answer {
+fn attempt(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let outcome = key(call, |key| call.state.attempt(key, now))?;
     call.answer(outcome, |_, realm, outcome| {
@@ -55,14 +56,14 @@ fn attempt(call: &Own<'_>) -> Answer {
     })
 }
 
-fn decide(call: &Own<'_>) -> Answer {
+fn decide(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.decide(key, now))?;
     call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 
 /// `(key, now)` -> a reservation; the decision lies in the slots.
-fn reserve(call: &Own<'_>) -> Answer {
+fn reserve(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let reserved = key(call, |key| call.state.reserve(key, now))?;
     call.answer(reserved, |env, realm, reserved| {
@@ -73,7 +74,7 @@ fn reserve(call: &Own<'_>) -> Answer {
 }
 
 /// `(reservation, now)`: what the cancel did, into the slots.
-fn cancel(call: &Own<'_>) -> Answer {
+fn cancel(call: &Own<'_>) -> Result {
     let reservation: &Reservation = call.behind(0)?;
     call.answer(call.state.cancel(reservation.clone(), call.now(1)?), |_, realm, cancelled| {
         let number = match cancelled {
@@ -86,39 +87,39 @@ fn cancel(call: &Own<'_>) -> Answer {
     })
 }
 
-fn locked(call: &Own<'_>) -> Answer {
+fn locked(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let locked = key(call, |key| call.state.locked(key, now))?;
     call.answer(locked, |_, realm, locked| put_flag(realm, locked?))
 }
 
-fn retry_after(call: &Own<'_>) -> Answer {
+fn retry_after(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let wait = key(call, |key| call.state.retry_after(key, now))?;
     call.answer(wait, |_, realm, wait| put_wait(realm, wait?))
 }
 
-fn reset(call: &Own<'_>) -> Answer {
+fn reset(call: &Own<'_>) -> Result {
     let forgotten = key(call, |key| call.state.reset(key))?;
     call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten?))
 }
 
-fn refund(call: &Own<'_>) -> Answer {
+fn refund(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let refunded = key(call, |key| call.state.refund(key, now))?;
     call.answer(refunded, |_, _, refunded| Ok(refunded.map(|()| UNDEFINED)?))
 }
 
-fn size(call: &Own<'_>) -> Answer {
-    call::number(call.env, as_number(call.state.len()))
+fn size(call: &Own<'_>) -> Result {
+    js::number(call.env, as_number(call.state.len()))
 }
 
-fn counters(call: &Own<'_>) -> Answer {
+fn counters(call: &Own<'_>) -> Result {
     stats::answer(call, &call.state.stats())
 }
 
 /// Asks about the key in the first argument.
 #[inline]
-fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R, Failure> {
+fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R> {
     Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)
 }

@@ -17,16 +17,17 @@ use doorkeep::host::either;
 use doorkeep::host::runtime;
 use napi::sys;
 
-use crate::call::{self, Answer, Call, UNDEFINED, check};
+use crate::call::Call;
 use crate::decision::as_number;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::js::{self, UNDEFINED, check};
 use crate::realm::Realm;
 use crate::slots::Place;
 
 /// Gives an answer to JavaScript, as the function would have that asked for it.
-pub(crate) type Give<T> = fn(sys::napi_env, &Realm, T) -> Answer;
+pub(crate) type Give<T> = fn(sys::napi_env, &Realm, T) -> Result;
 
-type Letter = Box<dyn FnOnce(sys::napi_env, &Realm) -> Answer + Send>;
+type Letter = Box<dyn FnOnce(sys::napi_env, &Realm) -> Result + Send>;
 
 /// The side of the bridge that belongs to the thread of its environment.
 #[derive(Default)]
@@ -53,7 +54,7 @@ unsafe impl Send for Bell {}
 impl<S> Call<'_, S> {
     /// Gives an answer now, or the ticket under which it will be given.
     #[inline]
-    pub(crate) fn answer<T: Send + 'static>(&self, answer: either::Answer<T>, give: Give<T>) -> Answer {
+    pub(crate) fn answer<T: Send + 'static>(&self, answer: either::Answer<T>, give: Give<T>) -> Result {
         match answer {
             either::Answer::Now(answer) => give(self.env, self.realm, answer),
             either::Answer::Later(future) => self.send(future, give),
@@ -65,10 +66,10 @@ impl<S> Call<'_, S> {
         &self,
         future: Pin<Box<dyn Future<Output = T> + Send>>,
         give: Give<T>,
-    ) -> Answer {
+    ) -> Result {
         let bridge = &self.realm.bridge;
         let ticket = bridge.tickets.get();
-        let made = call::number(self.env, f64::from(ticket))?;
+        let made = js::number(self.env, f64::from(ticket))?;
         if bridge.unanswered.get() == 0 {
             bridge.hold(self.env, true)?;
         }
@@ -85,13 +86,13 @@ impl<S> Call<'_, S> {
 
 /// `(function, resource)`: opens the bridge, which calls the function on the loop whenever answers have come. The
 /// resource stands for it in `async_hooks`.
-pub(crate) fn open(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn open(call: &Call<'_, ()>) -> Result {
     let mail = &call.realm.bridge.mail;
     let mut bell = mail.bell();
     if bell.is_some() {
         return Ok(UNDEFINED);
     }
-    let name = call::string(call.env, "doorkeep")?;
+    let name = js::string(call.env, "doorkeep")?;
     let mut made = ptr::null_mut();
     let shared = Arc::into_raw(Arc::clone(mail));
     // SAFETY: `shared` is given back by the finalizer alone, which runs when the environment ends.
@@ -118,18 +119,18 @@ pub(crate) fn open(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `()`: how many answers have come; `next` gives them.
-pub(crate) fn take(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn take(call: &Call<'_, ()>) -> Result {
     let bridge = &call.realm.bridge;
     let mut letters = std::mem::take(&mut *lock(&bridge.mail.letters));
     let mut taken = bridge.taken.borrow_mut();
     // None is left unless JavaScript broke off in the middle of a list.
     letters.splice(0..0, taken.by_ref());
     *taken = letters.into_iter();
-    call::number(call.env, as_number(taken.len()))
+    js::number(call.env, as_number(taken.len()))
 }
 
 /// `()`: the next answer, as the function would have given it that asked, and its ticket in the slots.
-pub(crate) fn next(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn next(call: &Call<'_, ()>) -> Result {
     let bridge = &call.realm.bridge;
     let next = bridge.taken.borrow_mut().next();
     let Some((ticket, letter)) = next else { return Err(Failure::Internal("no answer has come")) };
@@ -143,7 +144,7 @@ pub(crate) fn next(call: &Call<'_, ()>) -> Answer {
 
 impl Bridge {
     /// References the loop, or lets it go.
-    fn hold(&self, env: sys::napi_env, holds: bool) -> Result<(), Failure> {
+    fn hold(&self, env: sys::napi_env, holds: bool) -> Result<()> {
         let bell = self.mail.bell();
         let Some(Bell(bell)) = *bell else { return Err(Failure::Internal("the environment ends")) };
         // SAFETY: it exists while the lock is held, and this is its environment's thread.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use doorkeep::{Decision, Error, Key, Reason};
 use napi::sys;
 
-use crate::call::{Answer, UNDEFINED};
+use crate::failure::Result;
+use crate::js::UNDEFINED;
 use crate::realm::Realm;
 use crate::slots::{Place, Slots};
 
 /// Writes `decision` about `keys`, or about others whose rules the realm knows too.
-pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Answer {
+pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Result {
     put(realm.slots, decision, |name| {
         // The rule of a key of the call is at hand; an attempt may answer with one that it held before.
         let at_hand = keys.iter().position(|key| key.rule().name() == name).map(|index| realm.slots.key(index)[0]);
@@ -20,25 +21,25 @@ pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Answer 
 }
 
 /// Writes a decision that came later than its call.
-pub(crate) fn write_later(_env: sys::napi_env, realm: &Realm, decision: Result<Decision, Error>) -> Answer {
+pub(crate) fn write_later(_env: sys::napi_env, realm: &Realm, decision: Result<Decision, Error>) -> Result {
     write(realm, &decision?, &[])
 }
 
 /// Writes the decision of a limiter that has one rule, which is its own.
-pub(crate) fn write_single(realm: &Realm, decision: &Decision) -> Answer {
+pub(crate) fn write_single(realm: &Realm, decision: &Decision) -> Result {
     put(realm.slots, decision, |_| 0.0);
     Ok(UNDEFINED)
 }
 
 /// Writes an answer that is yes or no.
 #[inline]
-pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Answer {
+pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Result {
     realm.slots.put(Place::Outcome, f64::from(u8::from(yes)));
     Ok(UNDEFINED)
 }
 
 /// Writes a wait; -1 for none.
-pub(crate) fn put_wait(realm: &Realm, wait: Option<Duration>) -> Answer {
+pub(crate) fn put_wait(realm: &Realm, wait: Option<Duration>) -> Result {
     realm.slots.put(Place::RetryAfter, wait.map_or(-1.0, micros));
     Ok(UNDEFINED)
 }

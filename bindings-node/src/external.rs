@@ -13,8 +13,9 @@ use std::ptr;
 
 use napi::sys;
 
-use crate::call::{Answer, Call, check};
-use crate::failure::Failure;
+use crate::call::Call;
+use crate::failure::{Failure, Result};
+use crate::js::check;
 
 thread_local! {
     // The handles that live on this thread, which they never leave. A tag in front of the value would have to be read
@@ -43,7 +44,7 @@ impl Hasher for Address {
 }
 
 /// Gives `value` to JavaScript; it is dropped when its handle is collected.
-pub(crate) fn handle<V: 'static>(env: sys::napi_env, value: V) -> Answer {
+pub(crate) fn handle<V: 'static>(env: sys::napi_env, value: V) -> Result {
     const { assert!(size_of::<V>() > 0, "a value without a size has no address of its own") };
     let data: *mut c_void = Box::into_raw(Box::new(value)).cast();
     let mut made = ptr::null_mut();
@@ -55,12 +56,12 @@ pub(crate) fn handle<V: 'static>(env: sys::napi_env, value: V) -> Answer {
 
 impl<T> Call<'_, T> {
     /// The value behind the handle at `index`.
-    pub(crate) fn behind<V: 'static>(&self, index: usize) -> Result<&V, Failure> {
+    pub(crate) fn behind<V: 'static>(&self, index: usize) -> Result<&V> {
         self.behind_value(self.arguments[index])
     }
 
     /// The value behind a handle that an argument is or holds.
-    pub(crate) fn behind_value<V: 'static>(&self, value: sys::napi_value) -> Result<&V, Failure> {
+    pub(crate) fn behind_value<V: 'static>(&self, value: sys::napi_value) -> Result<&V> {
         let mut data: *mut c_void = ptr::null_mut();
         // SAFETY: a value that is no handle fails with a status.
         check(unsafe { sys::napi_get_value_external(self.env, value, &mut data) })?;

@@ -7,7 +7,10 @@ use std::fmt;
 use doorkeep::{Error, ErrorKind};
 use napi::sys;
 
-use crate::call;
+use crate::js;
+
+/// What a function returns to JavaScript, unless it fails: a value, `UNDEFINED` when the result is in the slots.
+pub(crate) type Result<T = sys::napi_value, E = Failure> = std::result::Result<T, E>;
 
 /// Why a call has no answer.
 pub(crate) enum Failure {
@@ -30,12 +33,12 @@ impl Failure {
 
     /// `{ failure: { code, message } }`, or `undefined` when the engine is being torn down and makes no objects.
     pub(crate) fn into_js(self, env: sys::napi_env) -> sys::napi_value {
-        let make = || -> Result<sys::napi_value, Failure> {
-            let inner = call::object(env)?;
-            call::set(env, inner, c"code", call::string(env, self.code())?)?;
-            call::set(env, inner, c"message", call::string(env, &self.to_string())?)?;
-            let outer = call::object(env)?;
-            call::set(env, outer, c"failure", inner)?;
+        let make = || -> Result<sys::napi_value> {
+            let inner = js::object(env)?;
+            js::set(env, inner, c"code", js::string(env, self.code())?)?;
+            js::set(env, inner, c"message", js::string(env, &self.to_string())?)?;
+            let outer = js::object(env)?;
+            js::set(env, outer, c"failure", inner)?;
             Ok(outer)
         };
         make().unwrap_or(std::ptr::null_mut())

@@ -8,34 +8,35 @@ use doorkeep::host::input;
 use doorkeep::http::{self, HeaderOptions};
 use doorkeep::{Decision, Outcome, Reason};
 
-use crate::call::{self, Answer, Call, UNDEFINED, number};
-use crate::failure::Failure;
+use crate::call::Call;
+use crate::failure::Result;
+use crate::js::{self, UNDEFINED};
 use crate::key;
 use crate::value::{Given, UNIT};
 
 /// `(decision)` -> the status.
-pub(crate) fn status(call: &Call<'_, ()>) -> Answer {
-    number(call.env, f64::from(http::status(&decision(call)?)))
+pub(crate) fn status(call: &Call<'_, ()>) -> Result {
+    js::number(call.env, f64::from(http::status(&decision(call)?)))
 }
 
 /// `(decision, roundUp, rateLimit)`, the keys in the slots -> names and values by turns.
-pub(crate) fn headers(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn headers(call: &Call<'_, ()>) -> Result {
     let decision = decision(call)?;
     let options = HeaderOptions {
         round_up: input::round_up(call.given(1)?.value(), UNIT)?,
         rate_limit: matches!(call.given(2)?, Given::Bool(true)),
     };
     let fields = key::read(call.realm, |keys| Ok(http::headers(&decision, keys, options)))?;
-    call::strings(call.env, fields.iter().flat_map(|(name, value)| [*name, value.as_str()]))
+    js::strings(call.env, fields.iter().flat_map(|(name, value)| [*name, value.as_str()]))
 }
 
 /// `(roundUp)`: refuses a duration that waits cannot be rounded up to.
-pub(crate) fn round_up(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn round_up(call: &Call<'_, ()>) -> Result {
     input::round_up(call.given(0)?.value(), UNIT)?;
     Ok(UNDEFINED)
 }
 
-fn decision(call: &Call<'_, ()>) -> Result<Decision, Failure> {
+fn decision(call: &Call<'_, ()>) -> Result<Decision> {
     let outcome = match call.member(0, 0)? {
         Given::Number(1.0) => Outcome::Allowed,
         Given::Number(2.0) => Outcome::AllowedLast,

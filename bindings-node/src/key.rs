@@ -3,8 +3,9 @@
 use doorkeep::host::input;
 use doorkeep::{Digest, Key};
 
-use crate::call::{self, Answer, Call, UNDEFINED};
-use crate::failure::Failure;
+use crate::call::Call;
+use crate::failure::Result;
+use crate::js::{self, UNDEFINED};
 use crate::realm::Realm;
 use crate::slots::{KEY_WORDS, KEYS, Place, Slots};
 use crate::text::with_text;
@@ -12,7 +13,7 @@ use crate::text::with_text;
 const ADDRESS: u32 = 1;
 
 /// `(rule number, text)`: the key of one part, into the slots.
-pub(crate) fn one_part(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn one_part(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let rule = call.realm.rule(number)?;
     let key = call.text(1, |part| rule.key(&[part]))?.ok_or_else(|| input::part_not_text(1))??;
@@ -21,7 +22,7 @@ pub(crate) fn one_part(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(rule number, array)`: the key of any number of parts, into the slots.
-pub(crate) fn parts(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn parts(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let rule = call.realm.rule(number)?;
     let mut parts = Vec::new();
@@ -35,7 +36,7 @@ pub(crate) fn parts(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(rule number, address)`: the key of an address, into the slots.
-pub(crate) fn address(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn address(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let key = call.realm.rule(number)?.ip_key(&address_text(call, 1)?)?;
     write(call.realm.slots, number, &key);
@@ -43,20 +44,20 @@ pub(crate) fn address(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(address, ipv6 prefix)` -> the canonical text of the address's bucket.
-pub(crate) fn network(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn network(call: &Call<'_, ()>) -> Result {
     let prefix = input::ipv6_prefix(call.given(1)?.value())?;
-    call::string(call.env, &doorkeep::network(&address_text(call, 0)?, prefix)?)
+    js::string(call.env, &doorkeep::network(&address_text(call, 0)?, prefix)?)
 }
 
 /// An address is ASCII: anything else reads as a text that is none.
-fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String, Failure> {
+fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String> {
     let text = call.text(index, |bytes| String::from_utf8_lossy(bytes).into_owned())?;
     Ok(text.unwrap_or_default())
 }
 
 /// The keys that TypeScript laid into the slots for this call.
 #[inline]
-pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R, Failure>) -> Result<R, Failure> {
+pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R>) -> Result<R> {
     // Saturates, and TypeScript writes no fraction.
     let count = realm.slots.get(Place::Keys) as usize;
     if count == 1 {
@@ -64,14 +65,14 @@ pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R, Fail
         return take(std::slice::from_ref(&at(realm, 0)?));
     }
     if count <= KEYS {
-        return take(&(0..count).map(|index| at(realm, index)).collect::<Result<Vec<Key>, Failure>>()?);
+        return take(&(0..count).map(|index| at(realm, index)).collect::<Result<Vec<Key>>>()?);
     }
     // More than the slots hold is more than a call takes: the core says so, whichever keys they are.
     take(&vec![at(realm, 0)?; count])
 }
 
 #[inline]
-fn at(realm: &Realm, index: usize) -> Result<Key, Failure> {
+fn at(realm: &Realm, index: usize) -> Result<Key> {
     let [rule, first, second, third, fourth, flags] = realm.slots.key(index);
     let mut digest = [0; 16];
     for (bytes, word) in digest.chunks_exact_mut(4).zip([first, second, third, fourth]) {

@@ -3,9 +3,9 @@
 //! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Holds no formula and no default
 //! value: every number is judged by `doorkeep::host::input`. Invariant: no panic leaves a function, and a failure is a value.
 //!
-//! `call` is the only way in, `bridge` the way back of answers that come later, `slots` the memory through which numbers
-//! go both ways, `realm` what one copy of the package owns. The other files are named after the public type that they
-//! carry.
+//! `call` is the only way in, `js` makes values, `bridge` returns answers that arrive later, `slots` is the memory through
+//! which numbers cross in both directions, and `realm` what one copy of the package owns. The other files are named after
+//! the public type that they carry.
 
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
@@ -21,6 +21,7 @@ mod external;
 mod failure;
 mod fixed_window;
 mod http;
+mod js;
 mod key;
 mod limiter;
 mod methods;
@@ -61,7 +62,7 @@ pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
 }
 
 /// The functions of one copy of the package.
-fn open(env: napi::sys::napi_env) -> call::Answer {
+fn open(env: napi::sys::napi_env) -> failure::Result {
     let (realm, memory) = Realm::new(env)?;
     let nothing = Rc::new(());
     let mut methods = Methods::new(env, &Rc::new(realm))?;

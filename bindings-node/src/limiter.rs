@@ -6,9 +6,11 @@ use doorkeep::host::either::{self, Limiter};
 use doorkeep::host::input;
 use doorkeep::{Decision, Error, Key, Timestamp};
 
-use crate::call::{self, Answer, Body, Call};
+use crate::call::{Body, Call};
 use crate::decision::{as_number, put_flag, write, write_later};
 use crate::external::handle;
+use crate::failure::Result;
+use crate::js;
 use crate::key;
 use crate::methods::Methods;
 use crate::stats;
@@ -16,7 +18,7 @@ use crate::stats;
 type Own<'a> = Call<'a, Limiter>;
 
 /// `(capacity, [store, onError])` -> the functions of one limiter.
-pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     let home = call.home(1)?;
     let limiter = Limiter::new(home.store, home.on_error, input::capacity(call.given(0)?.value())?)?;
     Methods::new(call.env, call.realm)?.with(
@@ -33,16 +35,16 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(cost, now)`, the keys in the slots: the decision, into the slots.
-fn decide(call: &Own<'_>) -> Answer {
+fn decide(call: &Own<'_>) -> Result {
     ask(call, Limiter::decide)
 }
 
-fn peek(call: &Own<'_>) -> Answer {
+fn peek(call: &Own<'_>) -> Result {
     ask(call, Limiter::peek)
 }
 
 /// The same arguments -> an attempt; its decision lies in the slots.
-fn attempt(call: &Own<'_>) -> Answer {
+fn attempt(call: &Own<'_>) -> Result {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     key::read(call.realm, |keys| match call.state.attempt(keys, cost, now) {
         either::Answer::Now(attempt) => {
@@ -58,16 +60,16 @@ fn attempt(call: &Own<'_>) -> Answer {
     })
 }
 
-fn reset(call: &Own<'_>) -> Answer {
+fn reset(call: &Own<'_>) -> Result {
     let forgotten = key::read(call.realm, |keys| Ok(call.state.reset(keys)))?;
     call.answer(forgotten, |_, realm, forgotten| put_flag(realm, forgotten?))
 }
 
-fn size(call: &Own<'_>) -> Answer {
-    call::number(call.env, as_number(call.state.len()))
+fn size(call: &Own<'_>) -> Result {
+    js::number(call.env, as_number(call.state.len()))
 }
 
-fn counters(call: &Own<'_>) -> Answer {
+fn counters(call: &Own<'_>) -> Result {
     stats::answer(call, &call.state.stats())
 }
 
@@ -75,7 +77,7 @@ fn counters(call: &Own<'_>) -> Answer {
 fn ask(
     call: &Own<'_>,
     method: impl FnOnce(&Limiter, &[Key], u32, Option<Timestamp>) -> either::Answer<Result<Decision, Error>>,
-) -> Answer {
+) -> Result {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     key::read(call.realm, |keys| match method(call.state, keys, cost, now) {
         either::Answer::Now(decision) => write(call.realm, &decision?, keys),

@@ -2,22 +2,24 @@
 
 use doorkeep::host::input;
 
-use crate::call::{Answer, Call, number};
+use crate::call::Call;
 use crate::decision::micros;
+use crate::failure::Result;
+use crate::js;
 use crate::value::UNIT;
 
 /// A duration as microseconds.
-pub(crate) fn span(call: &Call<'_, ()>) -> Answer {
-    number(call.env, micros(input::span(call.given(0)?.value(), UNIT)?))
+pub(crate) fn span(call: &Call<'_, ()>) -> Result {
+    js::number(call.env, micros(input::span(call.given(0)?.value(), UNIT)?))
 }
 
 /// A moment as microseconds.
-pub(crate) fn now(call: &Call<'_, ()>) -> Answer {
-    number(call.env, call.moment(0)?.as_micros() as f64)
+pub(crate) fn now(call: &Call<'_, ()>) -> Result {
+    js::number(call.env, call.moment(0)?.as_micros() as f64)
 }
 
 /// Refuses an option by its name.
-pub(crate) fn unknown(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn unknown(call: &Call<'_, ()>) -> Result {
     let given = call.given(0)?;
     Err(input::unknown_option(given.name().unwrap_or_default()).into())
 }

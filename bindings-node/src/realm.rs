@@ -7,7 +7,7 @@ use doorkeep::Rule;
 use napi::sys;
 
 use crate::bridge::Bridge;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::slots::Slots;
 
 /// The state of one copy of the package in one environment.
@@ -27,13 +27,13 @@ struct Rules {
 
 impl Realm {
     /// A fresh realm, and its memory as a JavaScript value.
-    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value), Failure> {
+    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value)> {
         let (slots, memory) = Slots::new(env)?;
         Ok((Self { slots, bridge: Bridge::default(), rules: RefCell::default() }, memory))
     }
 
     /// The number of a rule. `by` belongs to the content: it decides which keys count as addresses.
-    pub(crate) fn number(&self, rule: &Rule) -> Result<u32, Failure> {
+    pub(crate) fn number(&self, rule: &Rule) -> Result<u32> {
         let mut rules = self.rules.borrow_mut();
         let content = (rule.clone(), rule.by().to_vec());
         if let Some(&number) = rules.numbers.get(&content) {
@@ -52,7 +52,7 @@ impl Realm {
     }
 
     /// The rule of a number that `number` gave.
-    pub(crate) fn rule(&self, number: u32) -> Result<Rule, Failure> {
+    pub(crate) fn rule(&self, number: u32) -> Result<Rule> {
         let rules = self.rules.borrow();
         let rule = usize::try_from(number).ok().and_then(|index| rules.by_number.get(index));
         rule.cloned().ok_or(Failure::Internal("a key names a rule that does not exist"))

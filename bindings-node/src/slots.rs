@@ -9,8 +9,8 @@ use std::ptr::{self, NonNull};
 
 use napi::sys;
 
-use crate::call::check;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::js::check;
 
 /// Keys that one call may pass.
 pub(crate) const KEYS: usize = 16;
@@ -61,7 +61,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Allocates the memory as an ArrayBuffer that lives as long as its environment.
-    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value), Failure> {
+    pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value)> {
         let mut data: *mut c_void = ptr::null_mut();
         let mut buffer = ptr::null_mut();
         // SAFETY: both are places for one pointer each.

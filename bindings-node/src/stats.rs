@@ -5,10 +5,12 @@ use std::fmt::Display;
 
 use doorkeep::Stats;
 
-use crate::call::{self, Answer, Call};
+use crate::call::Call;
+use crate::failure::Result;
+use crate::js;
 
 /// The counters as the text of `../lib/stats.ts`' shape.
-pub(crate) fn answer<T>(call: &Call<'_, T>, stats: &Stats) -> Answer {
+pub(crate) fn answer<T>(call: &Call<'_, T>, stats: &Stats) -> Result {
     let denied: BTreeMap<&String, String> =
         stats.denied.iter().map(|(rule, reasons)| (rule, object(reasons))).collect();
     let text = format!(
@@ -19,7 +21,7 @@ pub(crate) fn answer<T>(call: &Call<'_, T>, stats: &Stats) -> Answer {
         stats.evicted,
         stats.tracked_keys,
     );
-    call::string(call.env, &text)
+    js::string(call.env, &text)
 }
 
 fn object<K: Display, V: Display>(entries: &BTreeMap<K, V>) -> String {

@@ -7,13 +7,14 @@ use doorkeep::host::input;
 use doorkeep::redis::{Event, RedisStore, StoreOptions};
 use napi::sys;
 
-use crate::call::{self, Answer, Call, UNDEFINED, check};
+use crate::call::Call;
 use crate::external::handle;
-use crate::failure::Failure;
+use crate::failure::Result;
+use crate::js::{self, UNDEFINED, check};
 use crate::value::UNIT;
 
 /// `(url, prefix, timeout, onError, clock)` -> a store.
-pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     let options = StoreOptions {
         prefix: input::store_prefix(call.given(1)?.value())?,
         timeout: input::store_timeout(call.given(2)?.value(), UNIT)?,
@@ -24,13 +25,13 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Answer {
 }
 
 /// `(store)`: drops its connection.
-pub(crate) fn close(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn close(call: &Call<'_, ()>) -> Result {
     call.behind::<RedisStore>(0)?.close();
     Ok(UNDEFINED)
 }
 
 /// `(store)` -> what happened since the last call, an array of objects, or nothing.
-pub(crate) fn events(call: &Call<'_, ()>) -> Answer {
+pub(crate) fn events(call: &Call<'_, ()>) -> Result {
     let store: &RedisStore = call.behind(0)?;
     if !store.has_events() {
         return Ok(UNDEFINED);
@@ -39,9 +40,9 @@ pub(crate) fn events(call: &Call<'_, ()>) -> Answer {
     // SAFETY: `made` is a place for one value.
     check(unsafe { sys::napi_create_array(call.env, &mut made) })?;
     for (index, event) in (0..).zip(store.take_events().iter().filter_map(described)) {
-        let object = call::object(call.env)?;
+        let object = js::object(call.env)?;
         for (name, text) in event {
-            call::set(call.env, object, name, call::string(call.env, text)?)?;
+            js::set(call.env, object, name, js::string(call.env, text)?)?;
         }
         // SAFETY: both values belong to the running call.
         check(unsafe { sys::napi_set_element(call.env, made, index, object) })?;
@@ -71,10 +72,10 @@ pub(crate) struct Home<'a> {
 
 impl<T> Call<'_, T> {
     /// The pair `[store, onError]` at `index`, the store none for the memory of this process.
-    pub(crate) fn home(&self, index: usize) -> Result<Home<'_>, Failure> {
+    pub(crate) fn home(&self, index: usize) -> Result<Home<'_>> {
         let on_error = input::on_error(self.member(index, 1)?.value())?;
         let store = match self.elements(index)?.first() {
-            Some(&value) if !call::is_undefined(self.env, value)? => Some(self.behind_value(value)?),
+            Some(&value) if !js::is_undefined(self.env, value)? => Some(self.behind_value(value)?),
             _ => None,
         };
         Ok(Home { store, on_error })

@@ -8,8 +8,9 @@ use std::ptr;
 use doorkeep::host::input;
 use napi::sys;
 
-use crate::call::{Call, check};
-use crate::failure::Failure;
+use crate::call::Call;
+use crate::failure::Result;
+use crate::js::check;
 
 const INLINE: usize = 128;
 const CHUNK: usize = 8;
@@ -17,13 +18,13 @@ const CHUNK: usize = 8;
 impl<T> Call<'_, T> {
     /// Hands the bytes of the text at `index` to `take`; none when that argument is not a text.
     #[inline]
-    pub(crate) fn text<R>(&self, index: usize, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
+    pub(crate) fn text<R>(&self, index: usize, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         with_text(self.env, self.arguments[index], take)
     }
 
     /// The bytes of the first `reach` units of the text at `index`, so that one of megabytes costs nothing; none when
     /// that argument is not a text.
-    pub(crate) fn start_of_text(&self, index: usize, reach: usize) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn start_of_text(&self, index: usize, reach: usize) -> Result<Option<Vec<u8>>> {
         let (mut units, mut length) = (vec![0_u16; reach + 1], 0);
         let value = self.arguments[index];
         // SAFETY: the buffer has room for as many units as are said, the closing NUL included; the engine cuts the rest.
@@ -43,7 +44,7 @@ pub(crate) fn with_text<R>(
     env: sys::napi_env,
     value: sys::napi_value,
     take: impl FnOnce(&[u8]) -> R,
-) -> Result<Option<R>, Failure> {
+) -> Result<Option<R>> {
     let mut units = [0_u16; INLINE];
     let mut length = 0;
     // SAFETY: the buffer has room for INLINE units, the closing NUL included.
@@ -91,7 +92,7 @@ fn squeezed(word: u64) -> u64 {
 }
 
 #[cold]
-fn long_text(env: sys::napi_env, value: sys::napi_value) -> Result<Vec<u16>, Failure> {
+fn long_text(env: sys::napi_env, value: sys::napi_value) -> Result<Vec<u16>> {
     let mut length = 0;
     // SAFETY: without a buffer the engine only measures.
     check(unsafe { sys::napi_get_value_string_utf16(env, value, ptr::null_mut(), 0, &mut length) })?;

@@ -6,8 +6,9 @@ use doorkeep::Timestamp;
 use doorkeep::host::input::{self, Unit, Value};
 use napi::sys;
 
-use crate::call::{Call, check};
-use crate::failure::Failure;
+use crate::call::Call;
+use crate::failure::Result;
+use crate::js::check;
 use crate::slots::{AN_ARGUMENT, LEFT_OUT, Place};
 use crate::text::with_text;
 
@@ -49,24 +50,24 @@ impl Given {
 
 impl<T> Call<'_, T> {
     /// The argument at `index`, whatever it is.
-    pub(crate) fn given(&self, index: usize) -> Result<Given, Failure> {
+    pub(crate) fn given(&self, index: usize) -> Result<Given> {
         given(self.env, self.arguments[index])
     }
 
     /// The texts of the array at `index`; an element that is no text reads as words that every check refuses.
-    pub(crate) fn texts(&self, index: usize) -> Result<Vec<String>, Failure> {
+    pub(crate) fn texts(&self, index: usize) -> Result<Vec<String>> {
         let elements = self.elements(index)?;
         let name = |value| Ok(given(self.env, value)?.name().unwrap_or(NOT_A_TEXT).to_owned());
         elements.into_iter().map(name).collect()
     }
 
     /// The whole numbers of the array at `index`, which TypeScript made itself.
-    pub(crate) fn numbers(&self, index: usize) -> Result<Vec<u32>, Failure> {
+    pub(crate) fn numbers(&self, index: usize) -> Result<Vec<u32>> {
         self.elements(index)?.into_iter().map(|value| whole(self.env, value)).collect()
     }
 
     /// The elements of the array at `index`.
-    pub(crate) fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>, Failure> {
+    pub(crate) fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>> {
         let array = self.arguments[index];
         let mut length = 0;
         // SAFETY: a value that is no array fails with a status.
@@ -81,7 +82,7 @@ impl<T> Call<'_, T> {
     }
 
     /// The member of the array at `index`.
-    pub(crate) fn member(&self, index: usize, member: usize) -> Result<Given, Failure> {
+    pub(crate) fn member(&self, index: usize, member: usize) -> Result<Given> {
         match self.elements(index)?.get(member) {
             Some(&value) => given(self.env, value),
             None => Ok(Given::Missing),
@@ -89,7 +90,7 @@ impl<T> Call<'_, T> {
     }
 
     /// The bytes of the Uint8Array or text at `index`; none when nothing was given, no bytes for any other value.
-    pub(crate) fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>> {
         let value = self.arguments[index];
         if let Some(bytes) = with_text(self.env, value, <[u8]>::to_vec)? {
             return Ok(Some(bytes));
@@ -121,7 +122,7 @@ impl<T> Call<'_, T> {
     /// The moment of the call; none for the clock of the place that decides. A good one lies in the slots, which is cheaper than an argument; one to be refused is the
     /// argument at `index`.
     #[inline]
-    pub(crate) fn now(&self, index: usize) -> Result<Option<Timestamp>, Failure> {
+    pub(crate) fn now(&self, index: usize) -> Result<Option<Timestamp>> {
         match self.realm.slots.get(Place::Now) {
             AN_ARGUMENT => self.moment(index).map(Some),
             LEFT_OUT => Ok(None),
@@ -131,13 +132,13 @@ impl<T> Call<'_, T> {
 
     /// The moment in the argument at `index`.
     #[cold]
-    pub(crate) fn moment(&self, index: usize) -> Result<Timestamp, Failure> {
+    pub(crate) fn moment(&self, index: usize) -> Result<Timestamp> {
         Ok(input::now(self.given(index)?.value(), UNIT)?)
     }
 
     /// The cost of the call, from the same two places.
     #[inline]
-    pub(crate) fn cost(&self, index: usize) -> Result<u32, Failure> {
+    pub(crate) fn cost(&self, index: usize) -> Result<u32> {
         let given = match self.realm.slots.get(Place::Cost) {
             AN_ARGUMENT => return self.price(index),
             LEFT_OUT => Value::Missing,
@@ -147,24 +148,24 @@ impl<T> Call<'_, T> {
     }
 
     #[cold]
-    fn price(&self, index: usize) -> Result<u32, Failure> {
+    fn price(&self, index: usize) -> Result<u32> {
         Ok(input::cost(self.given(index)?.value())?)
     }
 
     /// A number that TypeScript made itself.
-    pub(crate) fn count(&self, index: usize) -> Result<u32, Failure> {
+    pub(crate) fn count(&self, index: usize) -> Result<u32> {
         whole(self.env, self.arguments[index])
     }
 }
 
-fn whole(env: sys::napi_env, value: sys::napi_value) -> Result<u32, Failure> {
+fn whole(env: sys::napi_env, value: sys::napi_value) -> Result<u32> {
     let mut number = 0;
     // SAFETY: `number` is a place for one number.
     check(unsafe { sys::napi_get_value_uint32(env, value, &mut number) })?;
     Ok(number)
 }
 
-fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given, Failure> {
+fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given> {
     let mut kind = 0;
     // SAFETY: `kind` is a place for one tag.
     check(unsafe { sys::napi_typeof(env, value, &mut kind) })?;
