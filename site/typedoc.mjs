@@ -1,13 +1,22 @@
 // How the API of the Node package becomes pages: one for each entry that package.json exports.
 import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { Converter, ReflectionKind } from 'typedoc'
 
 const { exports } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-const entries = Object.keys(exports).filter((path) => !path.endsWith('.json'))
+const types = Object.values(exports).flatMap((entry) => entry.require?.types ?? [])
+
+/** Names a page by what an application imports, wherever the file is. */
+function nameByExport(app) {
+  app.converter.on(Converter.EVENT_CREATE_DECLARATION, (_context, reflection) => {
+    if (reflection.kindOf(ReflectionKind.Module)) reflection.name = basename(reflection.name)
+  })
+}
 
 /** @type {Partial<import('typedoc').TypeDocOptions & import('typedoc-plugin-markdown').PluginOptions>} */
 export default {
-  plugin: ['typedoc-plugin-markdown'],
-  entryPoints: entries.map((path) => `../bindings-node/lib/${path.slice(2) || 'index'}.ts`),
+  plugin: ['typedoc-plugin-markdown', nameByExport],
+  entryPoints: types.map((path) => `.${path.replace('/dist/', '/lib/').replace('.d.ts', '.ts')}`),
   tsconfig: '../tsconfig.build.json',
   out: '../build/docs-src/node',
   entryFileName: 'index',

@@ -5,11 +5,12 @@ table, on one that is in the table and not in the code, and on a room that impor
 what passes has no circle. Run by `make lint`.
 """
 
+import posixpath
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADING = "## Which way imports go"
@@ -23,16 +24,16 @@ class Language:
 
     folder: str
     suffix: str
-    # A file that only re-exports the others is no room.
+    # A file that only re-exports the others is not a room.
     root: str
     comment: re.Pattern[str]
-    # The names that a text imports from the root of the folder, as they are written there.
-    imported: Callable[[str], set[str]]
+    # The names that a file imports from the root of the folder, as they are written there: from its text and its path.
+    imported: Callable[[str, PurePosixPath], set[str]]
     # Names that the root re-exports, and the rooms that they come from.
     exported: Callable[[str], dict[str, str]]
 
 
-def rust_imports(text: str) -> set[str]:
+def rust_imports(text: str, _file: PurePosixPath) -> set[str]:
     """Return the first segment of each path that begins with `crate::`, also within braces."""
     braces = (name for group in re.findall(r"\bcrate::\{([^}]*)\}", text) for name in group.split(","))
     return set(re.findall(r"\bcrate::(\w+)", text)) | {name.strip().split("::")[0] for name in braces if name.strip()}
@@ -44,8 +45,15 @@ def rust_exports(text: str) -> dict[str, str]:
     return {name.strip(): room for room, one, several in lifted for name in (one or several).split(",")}
 
 
+def typescript_imports(text: str, file: PurePosixPath) -> set[str]:
+    """Return the first step of each path `./...` or `../...`, as seen from the root."""
+    paths = re.findall(r"""\bfrom '(\.[^']+)\.js'""", text)
+    return {name.split("/")[0] for name in (posixpath.normpath(file.parent / path) for path in paths)}
+
+
 LANGUAGES = [
     Language("core/src", ".rs", "lib.rs", re.compile(r"//[^\n]*"), rust_imports, rust_exports),
+    Language("bindings-node/lib", ".ts", "index.ts", re.compile(r"//[^\n]*"), typescript_imports, lambda _: {}),
 ]
 
 
@@ -58,8 +66,9 @@ def in_code(language: Language) -> Arrows:
     for file in sorted(folder.rglob(f"*{language.suffix}")):
         if file == root:
             continue
-        room = file.relative_to(folder).parts[0].removesuffix(language.suffix)
-        names = language.imported(language.comment.sub("", file.read_text()))
+        relative = file.relative_to(folder)
+        room = relative.parts[0].removesuffix(language.suffix)
+        names = language.imported(language.comment.sub("", file.read_text()), PurePosixPath(relative))
         arrows.setdefault(room, set()).update(exported.get(name, name) for name in names)
     for room, imports in arrows.items():
         imports.discard(room)

@@ -3,11 +3,11 @@
  *
  * The limiters answer with a {@link Decision} and throw none of these. Invariant: the fields are those of the core.
  */
-import type { Decision } from './decision.js'
 import { DoorkeepError, describe, NO_STORE } from './errors.js'
 import * as http from './http.js'
-import type { Key, Keys } from './key.js'
-import { type Duration, known } from './options.js'
+import type { Decision } from './limiters/decision.js'
+import { type Duration, known } from './options/options.js'
+import type { Key, Keys } from './rules/key.js'
 
 /** What an {@link AttemptDenied} can be given. */
 export interface DeniedOptions {

@@ -4,12 +4,12 @@
  * Knows no request and no framework; everything is the core's. Invariant: nothing that derives from the value of a key
  * is ever sent.
  */
-import type { Decision } from './decision.js'
 import { ConfigError } from './errors.js'
-import { sound } from './failure.js'
-import { type Keys, lay } from './key.js'
-import { type NativeDecision, native } from './native.js'
-import { type Duration, known } from './options.js'
+import type { Decision } from './limiters/decision.js'
+import { type NativeDecision, native } from './native/binding.js'
+import { sound } from './native/failure.js'
+import { type Duration, known } from './options/options.js'
+import { type Keys, lay } from './rules/key.js'
 
 /** What {@link headers} can be given. */
 export interface HeaderOptions {

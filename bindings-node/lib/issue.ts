@@ -5,9 +5,9 @@
  * when the claims name nobody to limit.
  */
 import { ConfigError, RateLimitExceeded } from './errors.js'
-import { raise } from './failure.js'
-import { native } from './native.js'
-import { known } from './options.js'
+import { native } from './native/binding.js'
+import { raise } from './native/failure.js'
+import { known } from './options/options.js'
 
 /** Something that limits by a text key, such as a {@link TokenBucket}. */
 export interface RateLimitProvider {

@@ -1,10 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** Where several processes keep one budget. Connects, waits and decides nothing itself: the native module does. */
-import { open } from './bridge.js'
 import { ConfigError } from './errors.js'
-import { sound } from './failure.js'
-import { type Handle, native } from './native.js'
-import { type Duration, known, type OnError } from './options.js'
+import { type Handle, native } from './native/binding.js'
+import { open } from './native/bridge.js'
+import { sound } from './native/failure.js'
+import { type Duration, known } from './options/options.js'
+
+/**
+ * What a limiter does when its store cannot be asked: decides by itself in the memory of this process, admits without
+ * counting, or admits nobody and says `unavailable`.
+ */
+export type OnError = 'local' | 'open' | 'closed'
 
 /**
  * Something that an operator wants one log line for. No text in it carries a key's value or a password.
@@ -74,7 +80,7 @@ export class RedisStore {
     }
     this.#handle = sound(native.store(url, prefix, timeout, onError, clock))
     this.#onEvent = onEvent ?? warn
-    open(deliver)
+    open((store) => deliver(store as RedisStore))
   }
 
   /** Drops the connection; calls are answered by `onError` from then on. Safe to repeat, and not needed to exit. */
@@ -99,7 +105,7 @@ export class RedisStore {
       for (const event of sound(native.storeEvents(store.#handle)) ?? []) {
         try {
           // A copy: an object made by an addon is of another realm under some test runners.
-          store.#onEvent({ ...event })
+          store.#onEvent({ ...event } as StoreEvent)
         } catch (error) {
           queueMicrotask(() => {
             throw error

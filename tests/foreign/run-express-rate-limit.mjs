@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const VARIABLE = 'DOORKEEP_FOREIGN_EXPRESS_RATE_LIMIT'
-const STORE = fileURLToPath(new URL('../../bindings-node/dist/express-rate-limit.js', import.meta.url))
+const STORE = fileURLToPath(new URL('../../bindings-node/dist/adapters/express-rate-limit.js', import.meta.url))
 
 /** Tests that must fail, as a part of their names, and why. */
 const DIFFERENCES = [

@@ -9,8 +9,8 @@ import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const require = createRequire(import.meta.url)
-const { native } = require('../../bindings-node/dist/native.js')
-const { LEFT_OUT, numbers, Place } = require('../../bindings-node/dist/slots.js')
+const { native } = require('../../bindings-node/dist/native/binding.js')
+const { LEFT_OUT, numbers, Place } = require('../../bindings-node/dist/native/slots.js')
 const IN_MEMORY = [undefined, undefined]
 
 const strikes = native.attemptLimiter(5, '15m', 100, 'strikes', IN_MEMORY)

@@ -1,0 +1,55 @@
+/**
+ * What guards and error handlers of all frameworks answer in place of the application.
+ *
+ * Knows no request. Invariant: the bytes depend on the decision alone, never on whether the account exists.
+ * Tested through each adapter, in `tests/node/guards.test.mjs`.
+ */
+import { AttemptDenied } from '../denied.js'
+import { InvalidKeyError, NO_STORE, RateLimitExceeded } from '../errors.js'
+import { status } from '../http.js'
+import type { Decision } from '../limiters/decision.js'
+
+/** What to answer in place of the handler. */
+export interface Denial {
+  /** 429, 503 when the limiter is unavailable, 400 when a key cannot be counted. */
+  readonly status: number
+  readonly body: { readonly error: string }
+}
+
+/** What is sent. */
+export interface GuardAnswer {
+  /** For the answer, whoever gives it. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Undefined when the handler may run. */
+  readonly denial: Denial | undefined
+}
+
+const FIELDS: Readonly<Record<string, string>> = Object.freeze({
+  'Content-Type': 'application/json; charset=utf-8',
+  ...NO_STORE,
+})
+const TOO_MANY = 'too many attempts'
+
+/** The answer to a key that cannot be counted. */
+export const INVALID_KEY: GuardAnswer = refusal(400, 'invalid key')
+const EXCEEDED: GuardAnswer = refusal(429, TOO_MANY)
+
+/** The answer to a decision, with the header fields that go with it. */
+export function answer(decision: Decision, fields: Readonly<Record<string, string>>): GuardAnswer {
+  if (decision.allowed) return { headers: fields, denial: undefined }
+  const error = decision.reason === 'unavailable' ? 'temporarily unavailable' : TOO_MANY
+  return refusal(status(decision), error, fields)
+}
+
+/** The answer to an error that says what a guard would have answered; undefined to any other. */
+export function answerTo(error: unknown): GuardAnswer | undefined {
+  if (error instanceof InvalidKeyError) return INVALID_KEY
+  if (error instanceof RateLimitExceeded) return EXCEEDED
+  // One that holds an admission is a mistake, to which there is nothing to answer.
+  if (!(error instanceof AttemptDenied) || error.decision.allowed) return undefined
+  return answer(error.decision, error.headers)
+}
+
+function refusal(status: number, error: string, fields: Readonly<Record<string, string>> = {}): GuardAnswer {
+  return Object.freeze({ headers: { ...fields, ...FIELDS }, denial: { status, body: { error } } })
+}

@@ -1,0 +1,90 @@
+/**
+ * Whose address a request has: that of a client, none by nature, or one that was lost with its client.
+ *
+ * Knows no framework and judges no address. Invariant: a client that hangs up at once is not taken for one that never had
+ * an address, so that no rule is left out for it and no header is believed.
+ * Tested through each adapter, in `tests/node/lost-clients.test.mjs`.
+ */
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { ConfigError, InvalidKeyError } from '../errors.js'
+import { ClientIp } from '../identity/client-ip.js'
+
+/** What an address is found in: a request of Node, of Express or of Fastify. */
+export interface Addressed extends Lines {
+  readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly headers: IncomingHttpHeaders
+  /** The request of Node, where Fastify wraps it. */
+  readonly raw?: Lines
+}
+
+interface Lines {
+  /** The lines of headers as they came, names and values by turns. */
+  readonly rawHeaders?: readonly string[]
+}
+
+/** What is read of a request of Node, and of what stands for one in tests. */
+interface Arrived {
+  readonly httpVersionMajor?: number
+  readonly socket?: { readonly remoteAddress?: string | undefined; readonly server?: Listening } | null
+}
+
+interface Listening {
+  readonly listening?: boolean
+  readonly maxHeadersCount?: number | null
+  address?(): unknown
+}
+
+// The addresses that were read in time: the socket knows none any more once its client has gone.
+const peers = new WeakMap<object, string>()
+
+/**
+ * The address of the client of a request, or null when there is none by nature, as over a Unix socket. It knows the
+ * proxies of `clientIp` alone, whatever the framework was told to trust. Of a request with more lines of headers than Node
+ * keeps, 1000 unless the server has another `maxHeadersCount`, no header is believed: the peer is the client.
+ *
+ * @throws {@link InvalidKeyError} when the client hung up before its address was read: answer 400.
+ */
+export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
+  if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
+  const arrived = identityOf(request)
+  if (isLost(arrived)) throw new InvalidKeyError('the client hung up before its address was read')
+  return clientIp.resolve(peers.get(arrived), areCut(request) ? {} : request.headers)
+}
+
+/** The request of Node in what a framework shows of it: what all guards of one request have in common. */
+export function identityOf(request: object): object {
+  if (request instanceof IncomingMessage) return request
+  return (request as { readonly raw?: object }).raw ?? request
+}
+
+/** Whether the client of a request of Node has gone before its address was read. Remembers the address otherwise. */
+export function isLost(request: object): boolean {
+  if (peers.has(request)) return false
+  const { socket, httpVersionMajor = 1 } = request as Arrived
+  const address = socket?.remoteAddress
+  if (address) {
+    peers.set(request, address)
+    return false
+  }
+  const server = socket?.server
+  // A stream of HTTP/2 forgets its server together with its session. A request that was injected has neither.
+  if (typeof server?.address !== 'function') return httpVersionMajor > 1
+  return !listensOnPath(server as Required<Listening>)
+}
+
+function listensOnPath(server: Required<Listening>): boolean {
+  const at = server.address()
+  // A pipe that the server was handed as a file descriptor has no name.
+  return typeof at === 'string' || (at === null && server.listening)
+}
+
+// Node drops the last lines in silence. They may be what a proxy of ours wrote, and those before them what a client did.
+function areCut({ rawHeaders, raw, socket }: Addressed): boolean {
+  const { server } = socket as NonNullable<Arrived['socket']>
+  const kept = server?.maxHeadersCount ?? LINES_KEPT
+  const lines = rawHeaders ?? raw?.rawHeaders ?? []
+  return kept > 0 && lines.length >= 2 * kept
+}
+
+/** How many lines Node keeps where nobody says otherwise. */
+const LINES_KEPT = 1000

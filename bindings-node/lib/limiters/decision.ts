@@ -1,0 +1,80 @@
+/** The whole answer of a limiter, read from the slots. */
+import { ENGAGED, numbers, Place } from '../native/slots.js'
+
+/** What became of an attempt. Numbers, so that a denial is falsy. */
+export const Outcome = {
+  /** Not admitted; nothing was counted. */
+  Denied: 0,
+  /** Admitted and counted. */
+  Allowed: 1,
+  /** Admitted and counted, and this attempt engaged a lockout: the next one is denied. */
+  AllowedLastAttempt: 2,
+} as const
+
+/** What became of an attempt, as a number. */
+export type Outcome = (typeof Outcome)[keyof typeof Outcome]
+
+/**
+ * Why an attempt was denied: a rate was spent, a lockout stands, a table is full of live lockouts, or the store could
+ * not be asked.
+ */
+export type Reason = 'limited' | 'locked' | 'saturated' | 'unavailable'
+
+const REASONS = [null, 'limited', 'locked', 'saturated', 'unavailable'] as const
+const NONE: readonly string[] = Object.freeze([])
+
+/** The whole answer of a limiter. A denial is a value, never an error. */
+export class Decision {
+  /** Whether the attempt was admitted. */
+  readonly allowed: boolean
+  /** Admitted or not, and whether a lockout was engaged. */
+  readonly outcome: Outcome
+  /** Why it was denied; null when it was admitted. */
+  readonly reason: Reason | null
+  /** The name of the rule that denied it, the one with the longest wait; null when it was admitted. */
+  readonly rule: string | null
+  /** Milliseconds until the same attempt would be admitted, in steps of a microsecond. 0 when admitted, null for never. */
+  readonly retryAfterMs: number | null
+  /** The same for a Retry-After header: whole seconds, rounded up, at least 1 on a denial. 0 when admitted, null for never. */
+  readonly retryAfterSeconds: number | null
+  /** How many attempts of cost 1 are left now, the least over all rules. */
+  readonly remaining: number
+  /** Milliseconds until everything is forgotten if nothing else comes, the longest over all rules. */
+  readonly resetAfterMs: number
+  /** Whether this process answered alone because its store could not be asked. */
+  readonly degraded: boolean
+  /** The names of the rules whose lockout this attempt engaged. */
+  readonly engaged: readonly string[]
+
+  /**
+   * Reads the decision that the latest native call wrote, which names its rules by number.
+   *
+   * @internal
+   */
+  constructor(names: readonly string[]) {
+    // Whole numbers in 32 bits are kept in the object itself; every other number would be an allocation of its own.
+    const outcome = (numbers[Place.Outcome] | 0) as Outcome
+    const seconds = numbers[Place.RetryAfterSeconds] | 0
+    const rule = numbers[Place.Rule]
+    const engaged = numbers[Place.Engaged]
+    this.allowed = outcome !== Outcome.Denied
+    this.outcome = outcome
+    this.reason = REASONS[numbers[Place.Reason]]
+    this.rule = rule < 0 ? null : names[rule]
+    this.retryAfterMs = seconds === 0 ? 0 : milliseconds(numbers[Place.RetryAfter])
+    this.retryAfterSeconds = seconds < 0 ? null : seconds
+    this.remaining = numbers[Place.Remaining] | 0
+    this.resetAfterMs = numbers[Place.ResetAfter] / 1000
+    this.degraded = numbers[Place.Degraded] === 1
+    this.engaged =
+      engaged === 0 ? NONE : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), (at) => names[at]))
+  }
+}
+
+/** The wait in milliseconds that a call wrote into the slots; null when there is none. */
+export const wait = (): number | null => milliseconds(numbers[Place.RetryAfter])
+
+/** A duration in microseconds as milliseconds; -1 stands for none. */
+export function milliseconds(micros: number): number | null {
+  return micros < 0 ? null : micros / 1000
+}

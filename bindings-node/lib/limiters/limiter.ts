@@ -1,0 +1,222 @@
+/** Several keys, each under its rule, decided in one step. Decides nothing: the native module does. */
+import { ConfigError } from '../errors.js'
+import { type Done, type Handle, type NativeLimiter, native } from '../native/binding.js'
+import { answered, inMemory } from '../native/bridge.js'
+import { raise, sound } from '../native/failure.js'
+import { numbers, Place, ruleNames, yes } from '../native/slots.js'
+import { type CallOptions, type Clock, callOptions, instant, price } from '../options/call.js'
+import { known } from '../options/options.js'
+import { type Keys, lay } from '../rules/key.js'
+import type { Rule, StrikeRule } from '../rules/rule.js'
+import type { RedisStore } from '../store.js'
+import { Attempt } from './attempt.js'
+import { type CommonOptions, home } from './common-options.js'
+import { type LimiterConfig, readConfig } from './config.js'
+import { Decision } from './decision.js'
+import { type ErrorClass, errorClasses, isNamed } from './give-back.js'
+import { type Stats, statsFrom } from './stats.js'
+
+/** What a {@link Limiter} can be given. */
+export interface LimiterOptions extends CommonOptions {
+  /** How many windows (one per key and rate) are kept, and how many keys of each strike rule. */
+  readonly capacity?: number | undefined
+}
+
+/** What a run can be given. */
+export interface RunOptions extends CallOptions {
+  /**
+   * Classes of errors that report a failure of the application and no guess, such as a database that is down: an attempt
+   * that throws one is given back, except what was counted on an address alone. By default none.
+   */
+  readonly giveBackOn?: ErrorClass | readonly ErrorClass[] | undefined
+}
+
+/** What a run answers. */
+export interface Ran<T> {
+  readonly decision: Decision
+  /** What the function gave; undefined when the attempt was denied and the function not called. */
+  readonly value: T | undefined
+}
+
+const OPTIONS: ReadonlySet<string> = new Set(['store', 'onError', 'capacity', 'clock'])
+const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'giveBackOn'])
+
+/**
+ * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: one
+ * denial anywhere, and nothing is counted anywhere. A denial is a value, never an error; errors say that the question
+ * could not be asked. They are rejections, and thrown by the ...Sync twins. Decided in one step, in memory at the call;
+ * with a store the request is sent at the call, its failure is a value as `onError` says, and the ...Sync twins throw.
+ *
+ * @example
+ * ```ts
+ * const limiter = new Limiter({ capacity: 100_000 })
+ * const attempt = await limiter.attempt([loginIp.ipKey(ip), accountIp.key(email, network(ip))])
+ * if (!attempt.allowed) return tooManyAttempts(attempt.decision.retryAfterSeconds)
+ * if (await verify(email, password)) await attempt.success({ forgive: [accountIp] })
+ * ```
+ * @throws {@link ConfigError} that names the piece and the bound.
+ */
+export class Limiter {
+  readonly #native: NativeLimiter
+  readonly #store: RedisStore | undefined
+  readonly #clock: Clock | undefined
+  #rules: Readonly<Record<string, Rule | StrikeRule>> = Object.freeze(Object.create(null))
+
+  constructor(options?: LimiterOptions) {
+    const { capacity, ...rest } = known(options, OPTIONS)
+    const { store, clock, native: at } = home(rest)
+    this.#store = store
+    this.#clock = clock
+    this.#native = sound(native.limiter(capacity, at))
+  }
+
+  /** Makes a limiter, its store and its rules from plain data. Unknown names are refused. */
+  static fromConfig(config: LimiterConfig): Limiter {
+    const { rules, ...options } = readConfig(config)
+    const limiter = new Limiter(options)
+    limiter.#rules = rules
+    return limiter
+  }
+
+  /** The rules that it was configured with, by name. */
+  get rules(): Readonly<Record<string, Rule | StrikeRule>> {
+    return this.#rules
+  }
+
+  /** The store that it was given or configured with; undefined in memory. */
+  get store(): RedisStore | undefined {
+    return this.#store
+  }
+
+  /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
+  async decide(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return answered(this.#ask(this.#native.decide, keys, options), decision, this.#store)
+  }
+
+  /** {@link decide}, at once. */
+  decideSync(keys: Keys, options?: CallOptions): Decision {
+    this.#decideNow(keys, options)
+    return new Decision(ruleNames)
+  }
+
+  /** Counts like {@link decide} and answers only whether the call is allowed. */
+  async allow(keys: Keys, options?: CallOptions): Promise<boolean> {
+    return answered(this.#ask(this.#native.decide, keys, options), isAllowed, this.#store)
+  }
+
+  /** {@link allow}, at once. */
+  allowSync(keys: Keys, options?: CallOptions): boolean {
+    this.#decideNow(keys, options)
+    return isAllowed()
+  }
+
+  /** What {@link decide} would answer; counts nothing. */
+  async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
+    return answered(this.#ask(this.#native.peek, keys, options), decision, this.#store)
+  }
+
+  /** {@link peek}, at once. */
+  peekSync(keys: Keys, options?: CallOptions): Decision {
+    inMemory(this.#store)
+    sound(this.#ask(this.#native.peek, keys, options))
+    return decision()
+  }
+
+  /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
+  async attempt(keys: Keys, options?: CallOptions): Promise<Attempt> {
+    return answered(this.#ask(this.#native.attempt, keys, options), (handle) => this.#attempted(handle), this.#store)
+  }
+
+  /** {@link attempt}, at once. */
+  attemptSync(keys: Keys, options?: CallOptions): Attempt {
+    inMemory(this.#store)
+    return this.#attempted(sound(this.#ask(this.#native.attempt, keys, options)))
+  }
+
+  /**
+   * Runs `fn` inside an attempt. Denied: `fn` is not called. An error that `fn` throws is thrown on and leaves the attempt
+   * counted, unless `giveBackOn` names its class. An attempt that `fn` does not settle stays counted, too.
+   */
+  async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
+    const { giveBackOn, ...call } = runOptions(fn, options)
+    const attempt = await this.attempt(keys, call)
+    if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
+    try {
+      return { decision: attempt.decision, value: await fn(attempt) }
+    } catch (error) {
+      if (isNamed(error, giveBackOn)) await attempt.release(call.now)
+      throw error
+    }
+  }
+
+  /** {@link run} for a function that is done when it returns. An error that it reports later gives nothing back. */
+  runSync<T>(keys: Keys, fn: (attempt: Attempt) => T, options?: RunOptions): Ran<T> {
+    const { giveBackOn, ...call } = runOptions(fn, options)
+    const attempt = this.attemptSync(keys, call)
+    if (!attempt.allowed) return { decision: attempt.decision, value: undefined }
+    try {
+      return { decision: attempt.decision, value: fn(attempt) }
+    } catch (error) {
+      if (isNamed(error, giveBackOn)) attempt.releaseSync(call.now)
+      throw error
+    }
+  }
+
+  /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always, by a store if it was reached. */
+  async reset(keys: Keys): Promise<boolean> {
+    lay(keys)
+    return answered(this.#native.reset(), yes, this.#store)
+  }
+
+  /** {@link reset}, at once. */
+  resetSync(keys: Keys): boolean {
+    inMemory(this.#store)
+    lay(keys)
+    sound(this.#native.reset())
+    return yes()
+  }
+
+  /** How many windows and strike keys this process itself holds. */
+  get size(): number {
+    return this.#native.size()
+  }
+
+  /** What it has counted so far. */
+  stats(): Stats {
+    return statsFrom(sound(this.#native.stats()))
+  }
+
+  #decideNow(keys: Keys, options: CallOptions | undefined): void {
+    inMemory(this.#store)
+    const { cost, now } = callOptions(options)
+    const at = instant(now, this.#clock)
+    lay(keys)
+    const failed = this.#native.decide(price(cost), at)
+    if (failed !== undefined) raise(failed)
+  }
+
+  /** Lays the call into the slots and asks. The native functions belong to no object. */
+  #ask<T extends Done | Handle>(
+    native: (cost: unknown, now: unknown) => T,
+    keys: Keys,
+    options: CallOptions | undefined,
+  ): T {
+    const { cost, now } = callOptions(options)
+    const at = instant(now, this.#clock)
+    lay(keys)
+    return native(price(cost), at)
+  }
+
+  #attempted(handle: Handle): Attempt {
+    return new Attempt(decision(), handle, this.#clock, this.#store)
+  }
+}
+
+const decision = (): Decision => new Decision(ruleNames)
+const isAllowed = (): boolean => numbers[Place.Outcome] !== 0
+
+function runOptions(fn: unknown, options: RunOptions | undefined): CallOptions & { giveBackOn: readonly ErrorClass[] } {
+  if (typeof fn !== 'function') throw new ConfigError('fn must be a function')
+  const { giveBackOn, ...call } = known(options, RUN)
+  return { ...call, giveBackOn: errorClasses(giveBackOn) }
+}

@@ -1,0 +1,44 @@
+/**
+ * Reads options: unknown names are refused, values are left to the core.
+ *
+ * Holds no default value and no bound.
+ */
+import { ConfigError } from '../errors.js'
+import { native } from '../native/binding.js'
+import { raise } from '../native/failure.js'
+
+/** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
+export type Duration = number | string
+
+// Without a prototype, so that nothing that was put on everybody's is taken for an option.
+const NONE: object = Object.freeze(Object.create(null))
+
+/** The options, none of a name that is not in `names`. What is left out is undefined, whatever all objects inherit. */
+export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
+  if (options === undefined || options === null) return NONE as T
+  if (!isPlain(options)) throw notPlain()
+  for (const name of Object.keys(options)) if (!names.has(name)) raise(native.unknownOption(name))
+  const own: Record<string, unknown> = {}
+  for (const name of names) own[name] = ownValue(options as Record<string, unknown>, name)
+  return own as T
+}
+
+/**
+ * Whether something was written as `{ ... }`: `new Limiter(store)` in place of `new Limiter({ store })` must not count in
+ * memory. An object of another realm has another prototype than ours, with nothing behind it either.
+ */
+export function isPlain(options: unknown): options is object {
+  if (typeof options !== 'object' || options === null) return false
+  const prototype = Object.getPrototypeOf(options)
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
+}
+
+/** The error for options that are not. */
+export function notPlain(): ConfigError {
+  return new ConfigError('options must be a plain object')
+}
+
+/** A value of the object itself, and none that it inherits. */
+export function ownValue<T>(options: { readonly [name: string]: T }, name: string): T | undefined {
+  return Object.hasOwn(options, name) ? options[name] : undefined
+}

@@ -1,0 +1,86 @@
+/**
+ * What is counted: one value under one rule. Only its hash exists here.
+ *
+ * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
+ */
+import { ConfigError } from '../errors.js'
+import { KEY_WORDS, KEYS, numbers, Place, words } from '../native/slots.js'
+
+/** Writes the words of `key` at an offset of the slots. */
+let write: (key: Key, offset: number) => void
+let isKey: (value: unknown) => value is Key
+
+/** A value under a rule, hashed the moment it was made. Made by `rule.key(...)` and `rule.ipKey(...)`. */
+export class Key {
+  /** The name of the rule. */
+  readonly rule: string
+  readonly #rule: number
+  readonly #first: number
+  readonly #second: number
+  readonly #third: number
+  readonly #fourth: number
+  readonly #flags: number
+
+  /**
+   * Reads the key that the latest native call wrote.
+   *
+   * @internal
+   */
+  constructor(rule: string) {
+    this.rule = rule
+    this.#rule = words[0]
+    this.#first = words[1]
+    this.#second = words[2]
+    this.#third = words[3]
+    this.#fourth = words[4]
+    this.#flags = words[5]
+  }
+
+  /** The first 16 bytes of the hash as lower-case hex, the same in every language. */
+  get digest(): string {
+    return [this.#first, this.#second, this.#third, this.#fourth]
+      .map((word) => word.toString(16).padStart(8, '0'))
+      .join('')
+  }
+
+  toJSON(): { rule: string; digest: string } {
+    return { rule: this.rule, digest: this.digest }
+  }
+
+  static {
+    write = (key, offset) => {
+      words[offset] = key.#rule
+      words[offset + 1] = key.#first
+      words[offset + 2] = key.#second
+      words[offset + 3] = key.#third
+      words[offset + 4] = key.#fourth
+      words[offset + 5] = key.#flags
+    }
+    isKey = (value): value is Key => typeof value === 'object' && value !== null && #rule in value
+  }
+}
+
+/** One key, or several that are decided together. */
+export type Keys = Key | readonly Key[]
+
+/** Lays the keys of the next native call into the slots. */
+export function lay(keys: Keys): void {
+  if (isKey(keys)) {
+    write(keys, 0)
+    numbers[Place.Keys] = 1
+    return
+  }
+  if (!Array.isArray(keys)) throw notAKey()
+  for (let index = 0; index < keys.length; index += 1) {
+    const key: unknown = keys[index]
+    if (!isKey(key)) throw notAKey()
+    // A call takes no more than fit here; the core refuses it by its number of keys.
+    if (index < KEYS) write(key, index * KEY_WORDS)
+  }
+  numbers[Place.Keys] = keys.length
+}
+
+// A mistake in the code and not of a client: as an InvalidKeyError it would be answered with 400, and nobody told.
+function notAKey(): ConfigError {
+  return new ConfigError('a key must be made by a rule: rule.key(...) or rule.ipKey(...)')
+}

@@ -1,0 +1,68 @@
+/** Rates: how much may pass in which time. Kept as the core's canonical text; all arithmetic is the core's. */
+import { native } from '../native/binding.js'
+import { sound } from '../native/failure.js'
+import type { Duration } from '../options/options.js'
+
+/**
+ * So many per period: a burst of `count`, then one every `period / count`.
+ *
+ * @throws {@link ConfigError} when the count is not a whole number from 1 to 2^26, or the period is not one from 1 to
+ * 2^48 microseconds.
+ */
+export class Rate {
+  /** How many may pass in one period. */
+  readonly count: number
+  /** The period in milliseconds. */
+  readonly periodMs: number
+  readonly #text: string
+
+  constructor(count: number, period: Duration) {
+    const rate = sound(native.rate(count, period))
+    this.count = rate.count
+    this.periodMs = rate.periodMicros / 1000
+    this.#text = rate.text
+  }
+
+  /** The canonical text, such as `5/1m`. */
+  toString(): string {
+    return this.#text
+  }
+
+  toJSON(): string {
+    return this.#text
+  }
+}
+
+/**
+ * 1 to 16 rates that hold together, such as `5/1m,50/1h`.
+ *
+ * @throws {@link ConfigError} that names the piece of the text that is wrong.
+ */
+export class Rates {
+  readonly #text: string
+
+  constructor(rates: string | readonly Rate[]) {
+    this.#text = sound(native.rates(Array.isArray(rates) ? rates.map(String).join(',') : rates))
+  }
+
+  /** The most attempts that can pass in any half-open span of this length, from a fresh start. */
+  maxIn(span: Duration): number {
+    return sound(native.ratesMaxIn(this.#text, span))
+  }
+
+  /** The canonical text: shortest period first. */
+  toString(): string {
+    return this.#text
+  }
+
+  toJSON(): string {
+    return this.#text
+  }
+
+  *[Symbol.iterator](): IterableIterator<Rate> {
+    for (const text of this.#text.split(',')) {
+      const [count, period] = text.split('/')
+      yield new Rate(Number(count), period)
+    }
+  }
+}
