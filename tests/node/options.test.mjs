@@ -135,6 +135,14 @@ describe('an argument of a wrong kind is an error of the program', () => {
     }
   })
 
+  it('an address that is undefined where keysFor needs one: a request without an address has null', () => {
+    const named = refused('a rule keyed by the address needs an address, or none by name, rule=`login-ip`')
+    for (const values of [{}, { address: undefined }, { address: undefined, account: 'ann' }]) {
+      assert.throws(() => doorkeep.keysFor([ip, rule], values), named)
+    }
+    assert.equal(doorkeep.keysFor([ip, rule], { address: null, account: 'ann' }).length, 1)
+  })
+
   it('what lint is told is forgiven', () => {
     for (const forgive of [5, new Set([rule]), [5], [key], [{ name: 'login' }]]) {
       const message = 'forgive must list rules or their names'
@@ -223,6 +231,32 @@ describe('what was put on the prototype of all objects', () => {
       '203.0.113.9 a.b+c@gmail.com',
       'true 4',
       'x 4',
+    ])
+  })
+
+  it('is no option of a limiter, a call or a rule that is made without options', async () => {
+    const printed = await polluted(
+      '',
+      `
+      const limiter = new Limiter()
+      const key = new Rule('login', '5/1m').key('ann')
+      console.log(limiter.store, limiter.decideSync(key).remaining, limiter.peekSync(key).remaining)
+      const failing = () => { throw new TypeError('failed') }
+      console.log(await limiter.run(key, failing).catch((error) => error.message), limiter.peekSync(key).remaining)
+      console.log(limiter.attemptSync(key).successSync(), limiter.peekSync(key).remaining)
+      for (const Kind of [AttemptLimiter, TokenBucket, FixedWindow]) {
+        try { console.log(new Kind().allowSync('ann')) } catch (error) { console.log(error.message) }
+      }
+      console.log(new ClientIp().resolve('203.0.113.9', { 'x-forwarded-for': '198.51.100.7' }))`,
+    )
+    assert.deepEqual(printed.trim().split('\n'), [
+      'undefined 4 4',
+      'failed 3',
+      'true 2',
+      'threshold is required',
+      'true',
+      'limit is required',
+      '203.0.113.9',
     ])
   })
 

@@ -13,13 +13,16 @@ export type Duration = number | string
 // Without a prototype, so that nothing that was put on everybody's is taken for an option.
 const NONE: object = Object.freeze(Object.create(null))
 
-/** The options, none of a name that is not in `names`. What is left out is undefined, whatever all objects inherit. */
+/**
+ * The options, none of a name that is not in `names`. Each name is a property of the result itself, undefined when it is
+ * left out: neither the result nor a rest that is taken from it inherits a value from `Object.prototype`.
+ */
 export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
-  if (options === undefined || options === null) return NONE as T
-  if (!isPlain(options)) throw notPlain()
-  for (const name of Object.keys(options)) if (!names.has(name)) raise(native.unknownOption(name))
+  const written = options ?? NONE
+  if (!isPlain(written)) throw notPlain()
+  for (const name of Object.keys(written)) if (!names.has(name)) raise(native.unknownOption(name))
   const own: Record<string, unknown> = {}
-  for (const name of names) own[name] = ownValue(options as Record<string, unknown>, name)
+  for (const name of names) own[name] = ownValue(written as Record<string, unknown>, name)
   return own as T
 }
 
