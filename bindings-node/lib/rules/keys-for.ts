@@ -12,7 +12,10 @@ import { KeyRule } from './rule.js'
 
 /** What keys are made of: the address of the client, and a text for each other word of the rules. */
 export interface KeyValues {
-  /** What {@link ClientIp.resolve} gave. To be left out only if no rule is on the address. */
+  /**
+   * What {@link ClientIp.resolve} returned: null when the request has no address. To be left out only if no rule is on
+   * the address; `undefined` counts as left out.
+   */
   readonly address?: string | null | undefined
   /** In its canonical spelling: `account: canonicalEmail(body.email)`. Those that no rule names are ignored. */
   readonly [word: string]: string | null | undefined
@@ -42,7 +45,7 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
     if (!(rule instanceof KeyRule)) throw new ConfigError('rules must be made by Rule or StrikeRule')
     const { name, by } = rule
     if (by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${name}\``)
-    if (by.includes(ADDRESS) && !Object.hasOwn(values, ADDRESS)) {
+    if (by.includes(ADDRESS) && ownValue(values, ADDRESS) === undefined) {
       throw new ConfigError(`a rule keyed by the address needs an address, or none by name, rule=\`${name}\``)
     }
     if (address === undefined && by.includes(ADDRESS)) warnOfNoAddress()
