@@ -46,8 +46,9 @@ class Entrance:
 
 def request(path: str, content: bytes, kind: str, headers: Sequence[str] = ()) -> bytes:
     """Return the bytes of a request."""
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Type: {kind}", *headers]
-    return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close"]
+    lines += [f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + content
 
 
 def statuses(entrance: Entrance, requests: Sequence[bytes], source: str, at_once: int = 100) -> list[int]:

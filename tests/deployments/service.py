@@ -22,6 +22,9 @@ from running import INSTRUMENTS, Running, free_port, running
 # What a client writes who would like to be somebody else.
 FORGED = "X-Forwarded-For: 203.0.113.{0}", "X-Real-IP: 203.0.113.{0}", "Forwarded: for=203.0.113.{0}"
 
+# With the lines of the request itself as many as nginx takes, and with those that nginx adds more than Node keeps.
+CROWD = tuple(f"X-{number}: 1" for number in range(995))
+
 
 class Service:
     """A running program, and its clients."""
@@ -46,11 +49,20 @@ class Service:
         return f"127.0.0.{self._sources}"
 
     def guess(
-        self, accounts: Sequence[int], source: str, *, forging: bool = False, raising: bool = False, at_once: int = 100
+        self,
+        accounts: Sequence[int],
+        source: str,
+        *,
+        lines: Sequence[str] = (),
+        raising: bool = False,
+        at_once: int = 100,
     ) -> tuple[Counter[int], list[str], float]:
-        """Guess at each of the accounts. Return the statuses, whose passwords were checked, and the time it took."""
+        """Guess at each of the accounts, with these header lines.
+
+        Return the statuses, whose passwords were checked, and the time it took.
+        """
         began = time.monotonic()
-        statuses = clients.statuses(self._entrance, self._guesses(accounts, forging, raising), source, at_once)
+        statuses = clients.statuses(self._entrance, self._guesses(accounts, lines, raising), source, at_once)
         seconds = time.monotonic() - began
         return Counter(statuses), self.checked(), seconds
 
@@ -80,8 +92,7 @@ class Service:
     def name(self, account: int) -> str:
         return self.program.login.names.format(account)
 
-    def _guesses(self, accounts: Sequence[int], forging: bool = False, raising: bool = False) -> list[bytes]:
-        lines = FORGED if forging else ()
+    def _guesses(self, accounts: Sequence[int], lines: Sequence[str] = (), raising: bool = False) -> list[bytes]:
         return [
             self.program.login.guess(account, turn, [line.format(turn % 250) for line in lines], raising)
             for turn, account in enumerate(accounts)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from expecting import assert_admitted, assert_resets_are_counted, each_program
 from programs import ASGI, UNBOUNDED, WSGI, Budget, Files, Login, Policy, Program, settings
-from service import Service
+from service import CROWD, FORGED, Service
 
 HERE = Path(__file__).parent / "adapters"
 FIVE = Budget(5, 3600 / 5)
@@ -74,9 +74,15 @@ def test_requests_without_an_address_are_handled_and_a_line_says_so(service: Ser
 
 @behind_nginx
 def test_clients_of_nginx_are_counted_whatever_they_write(service: Service) -> None:
-    for forging in (False, True):
-        _, handled, seconds = service.guess(service.fresh_accounts(50), service.fresh_source(), forging=forging)
+    for lines in ((), FORGED):
+        _, handled, seconds = service.guess(service.fresh_accounts(50), service.fresh_source(), lines=lines)
         assert_admitted(handled, 50, FIVE, seconds)
+
+
+@behind_nginx
+def test_clients_of_nginx_gain_nothing_by_so_many_header_lines_that_its_own_is_dropped(service: Service) -> None:
+    _, handled, seconds = service.guess(service.fresh_accounts(50), service.fresh_source(), lines=CROWD)
+    assert len(handled) <= FIVE.bounds(50, seconds)[1]
 
 
 @behind_nginx

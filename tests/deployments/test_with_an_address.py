@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from expecting import assert_admitted, assert_has_left, assert_resets_are_counted, each_program
-from service import Service
+from service import FORGED, Service
 
 pytestmark = each_program("tcp")
 
@@ -28,7 +28,7 @@ def test_of_200_accounts_that_one_address_sprays_those_are_checked_that_the_poli
 
 def test_a_forged_header_is_not_believed(service: Service) -> None:
     (account,) = service.fresh_accounts()
-    _, checked, seconds = service.guess([account] * 60, service.fresh_source(), forging=True)
+    _, checked, seconds = service.guess([account] * 60, service.fresh_source(), lines=FORGED)
     assert_admitted(checked, 60, service.policy.pair, seconds)
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from expecting import assert_admitted, each_program
 from programs import PROGRAMS, Program
-from service import Service, in_process
+from service import FORGED, Service, in_process
 
 ANYBODY = ""
 over_a_socket = each_program("unix")
@@ -33,7 +33,7 @@ def test_of_60_guesses_over_a_socket_those_are_checked_that_rules_on_accounts_ad
 @over_a_socket
 def test_a_header_over_a_socket_is_not_believed(service: Service) -> None:
     (account,) = service.fresh_accounts()
-    _, checked, seconds = service.guess([account] * 60, ANYBODY, forging=True)
+    _, checked, seconds = service.guess([account] * 60, ANYBODY, lines=FORGED)
     assert_admitted(checked, 60, service.policy.account, seconds)
 
 

@@ -38,18 +38,20 @@ async function socketPath(test) {
 
 /** Posts over a Unix socket; answers the status and the text. */
 async function postOver(path, url, body, headers = {}) {
+  const text = JSON.stringify(body)
   const sent = request({
     socketPath: path,
     path: url,
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
+    // These first: where Node drops lines at the end, it must still take the request.
+    headers: { host: 'x', 'content-type': 'application/json', 'content-length': text.length, ...headers },
   })
-  sent.end(JSON.stringify(body))
+  sent.end(text)
   const [response] = await once(sent, 'response')
   response.setEncoding('utf8')
-  let text = ''
-  for await (const chunk of response) text += chunk
-  return { status: response.statusCode, text }
+  let answer = ''
+  for await (const chunk of response) answer += chunk
+  return { status: response.statusCode, text: answer }
 }
 
 for (const { name, login, clientAddress } of frameworks) {
@@ -153,6 +155,29 @@ for (const { name, login, clientAddress } of frameworks) {
       for (let n = 0; n < 6; n += 1) statuses.push((await postOver(path, '/login', guess, forged)).status)
       assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
       assert.equal((await postOver(path, '/login', guess, { 'x-forwarded-for': '198.51.100.8' })).status, 401)
+    })
+
+    it('behind a proxy on a Unix socket a request of more lines than Node keeps is refused, and nothing is counted', async (test) => {
+      const padding = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`x-${n}`, '1']))
+      for (const clientIp of [believing, new ClientIp()]) {
+        for (const where of ['guard', 'front']) {
+          const path = await socketPath(test)
+          const one = limiter()
+          const counted =
+            where === 'guard'
+              ? { guards: [{ limiter: one, keys: keysBy(clientIp) }] }
+              : { addresses: { limiter: one, rules: [ip], clientIp } }
+          const served = await login(test, {
+            listen: { path },
+            ...counted,
+            answersErrors: true,
+            handle: async () => 401,
+          })
+          const answers = await many(6, () => postOver(path, '/login', guess, { ...padding, ...forged }))
+          assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([400]))
+          assert.deepEqual([served.seen.verified, one.size], [0, 0])
+        }
+      }
     })
 
     it('on a Unix socket rules on addresses in front say each time that they count nothing', async (test) => {
@@ -271,6 +296,19 @@ describe('the address of a client', () => {
       assert.equal(clientAddress(from({ headers: forged }, socket), new ClientIp()), null)
       assert.equal(clientAddress(from({ headers: forged }, socket), believing), '198.51.100.7')
     }
+  })
+
+  it('is lost without a peer when Node dropped lines of the header that the proxy may have written', () => {
+    const socket = { server: server('/run/app.sock') }
+    const rawHeaders = Array(1000).fill(['x', '1']).flat()
+    for (const clientIp of [new ClientIp(), believing]) {
+      assert.throws(() => clientAddress(from({ headers: forged, rawHeaders }, socket), clientIp), {
+        code: 'DOORKEEP_INVALID_KEY',
+        message: 'the request has more header lines than Node keeps, and its connection has no address',
+      })
+    }
+    const few = from({ headers: forged, rawHeaders: rawHeaders.slice(2) }, socket)
+    assert.equal(clientAddress(few, believing), '198.51.100.7')
   })
 
   it('is that which the first call found', () => {

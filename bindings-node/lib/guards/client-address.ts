@@ -10,21 +10,18 @@ import { ConfigError, InvalidKeyError } from '../errors.js'
 import { ClientIp } from '../identity/client-ip.js'
 
 /** What an address is found in: a request of Node, of Express or of Fastify. */
-export interface Addressed extends Lines {
+export interface Addressed {
   readonly socket: { readonly remoteAddress?: string | undefined }
   readonly headers: IncomingHttpHeaders
   /** The request of Node, where Fastify wraps it. */
-  readonly raw?: Lines
-}
-
-interface Lines {
-  /** The lines of headers as they came, names and values by turns. */
-  readonly rawHeaders?: readonly string[]
+  readonly raw?: object
 }
 
 /** What is read of a request of Node, and of what stands for one in tests. */
 interface Arrived {
   readonly httpVersionMajor?: number
+  /** The lines of headers as they came, names and values by turns. */
+  readonly rawHeaders?: readonly string[]
   readonly socket?: { readonly remoteAddress?: string | undefined; readonly server?: Listening } | null
 }
 
@@ -40,15 +37,18 @@ const peers = new WeakMap<object, string>()
 /**
  * The address of the client of a request, or null when there is none by nature, as over a Unix socket. It knows the
  * proxies of `clientIp` alone, whatever the framework was told to trust. Of a request with more lines of headers than Node
- * keeps, 1000 unless the server has another `maxHeadersCount`, no header is believed: the peer is the client.
+ * keeps, 1000 unless the server has another `maxHeadersCount`, no header is believed: the peer is the client, and a
+ * request without a peer, as over a Unix socket, is refused.
  *
- * @throws {@link InvalidKeyError} when the client hung up before its address was read: answer 400.
+ * @throws {@link InvalidKeyError} when the client hung up before its address was read, or when Node dropped header lines
+ * and the connection has no address: answer 400.
  */
 export function clientAddress(request: Addressed, clientIp: ClientIp): string | null {
   if (!(clientIp instanceof ClientIp)) throw new ConfigError('clientIp must be a ClientIp')
   const arrived = identityOf(request)
-  if (isLost(arrived)) throw new InvalidKeyError('the client hung up before its address was read')
-  return clientIp.resolve(peers.get(arrived), areCut(request) ? {} : request.headers)
+  const loss = lossOf(arrived)
+  if (loss !== undefined) throw new InvalidKeyError(loss)
+  return clientIp.resolve(peers.get(arrived), areCut(arrived) ? {} : request.headers)
 }
 
 /** The request of Node in what a framework shows of it: what all guards of one request have in common. */
@@ -57,19 +57,29 @@ export function identityOf(request: object): object {
   return (request as { readonly raw?: object }).raw ?? request
 }
 
-/** Whether the client of a request of Node has gone before its address was read. Remembers the address otherwise. */
+/** Whether the address of a request of Node was lost before it was read. Remembers the address otherwise. */
 export function isLost(request: object): boolean {
-  if (peers.has(request)) return false
-  const { socket, httpVersionMajor = 1 } = request as Arrived
+  return lossOf(request) !== undefined
+}
+
+// Why a request has lost its address; undefined when it has one, or none by nature.
+function lossOf(request: Arrived): string | undefined {
+  if (peers.has(request)) return undefined
+  const { socket, httpVersionMajor = 1 } = request
   const address = socket?.remoteAddress
   if (address) {
     peers.set(request, address)
-    return false
+    return undefined
   }
   const server = socket?.server
   // A stream of HTTP/2 forgets its server together with its session. A request that was injected has neither.
-  if (typeof server?.address !== 'function') return httpVersionMajor > 1
-  return !listensOnPath(server as Required<Listening>)
+  const hasPath =
+    typeof server?.address === 'function' ? listensOnPath(server as Required<Listening>) : httpVersionMajor <= 1
+  if (!hasPath) return 'the client hung up before its address was read'
+  // Without a peer the proxy alone can say whose request this is, and its line may be one of those that were dropped.
+  return areCut(request)
+    ? 'the request has more header lines than Node keeps, and its connection has no address'
+    : undefined
 }
 
 function listensOnPath(server: Required<Listening>): boolean {
@@ -79,11 +89,9 @@ function listensOnPath(server: Required<Listening>): boolean {
 }
 
 // Node drops the last lines in silence. They may be what a proxy of ours wrote, and those before them what a client did.
-function areCut({ rawHeaders, raw, socket }: Addressed): boolean {
-  const { server } = socket as NonNullable<Arrived['socket']>
-  const kept = server?.maxHeadersCount ?? LINES_KEPT
-  const lines = rawHeaders ?? raw?.rawHeaders ?? []
-  return kept > 0 && lines.length >= 2 * kept
+function areCut({ rawHeaders = [], socket }: Arrived): boolean {
+  const kept = socket?.server?.maxHeadersCount ?? LINES_KEPT
+  return kept > 0 && rawHeaders.length >= 2 * kept
 }
 
 /** How many lines Node keeps where nobody says otherwise. */
