@@ -1,7 +1,7 @@
-//! An awaitable: finished when it was made over memory, finished by the bridge over a store.
+//! The awaitable of an `aio` call: complete from the start over memory, completed through the bridge over a store.
 //!
-//! Knows no limiter. Invariants: its truth is never taken, so a forgotten `await` cannot admit; it is
-//! awaited once; one that is dropped without an await says so, as a coroutine does.
+//! Knows no limiter. Invariants: taking its truth raises, so a forgotten `await` cannot admit. It can be awaited once.
+//! Dropped without an await it warns, as a coroutine does.
 
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +18,14 @@ use crate::bridge;
 use crate::call::Call;
 use crate::error::Result;
 use crate::events;
-use crate::pending::{self, Pending};
+use crate::pending::{self, AnyPending};
 
 /// The answer of an `aio` limiter: await it once.
 ///
-/// Over memory the decision was taken when the call was made, over a store the request was sent; the await gives the
-/// answer, or raises what went wrong. Serves wherever a coroutine does, such as in `asyncio.gather` and
-/// `asyncio.create_task`. Taking its truth raises TypeError. Dropped without an await it warns. Dropped or cancelled,
-/// the call still runs to its end, and the attempt stays counted.
+/// At the call, a limiter in memory decides and a limiter over a store sends its request. The await returns the answer
+/// or raises the error. Works wherever a coroutine does, such as in `asyncio.gather` and `asyncio.create_task`. Taking
+/// its truth raises TypeError. An answer that is dropped without an await warns. The call runs to its end even if the
+/// answer is dropped or the await is cancelled, and the attempt stays counted.
 #[pyclass(module = "doorkeep.aio", frozen, subclass)]
 pub(crate) struct Answer {
     state: Mutex<State>,
@@ -33,73 +33,73 @@ pub(crate) struct Answer {
 }
 
 enum State {
-    Told(PyResult<Py<PyAny>>),
-    Asked(Asked),
-    Taken,
+    Done(PyResult<Py<PyAny>>),
+    InFlight(InFlight),
+    Awaited,
 }
 
-struct Asked {
-    pending: Arc<dyn Pending>,
-    shown: Shown,
-    /// Only in this one does anybody answer.
+struct InFlight {
+    pending: Arc<dyn AnyPending>,
+    completion: Completion,
+    /// The process that sent the call: after a fork, the child gets no answer.
     process: u32,
-    /// There as soon as a task waits.
+    /// Set once a task waits.
     future: Option<Py<PyAny>>,
 }
 
-/// Makes the Python object of an answer that is there.
-type Shown = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+/// Makes the Python object of a complete call.
+type Completion = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 impl Answer {
-    /// Finishes with what a call came to.
-    pub(crate) fn new<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, call: &'static str, told: Result<T>) -> Self {
-        let told = told.map_err(PyErr::from).and_then(|value| value.into_py_any(py));
-        Self::of(call, State::Told(told))
+    /// Makes an awaitable that is complete.
+    pub(crate) fn new<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, call: &'static str, result: Result<T>) -> Self {
+        let result = result.map_err(PyErr::from).and_then(|value| value.into_py_any(py));
+        Self::of(call, State::Done(result))
     }
 
-    /// Finishes with the answer to a call, or waits for it when a store was asked.
-    pub(crate) fn to<T, R, W>(py: Python<'_>, name: &'static str, called: Result<Call<'_, T, R, W>>) -> Self
+    /// Makes the awaitable of a call, and sends the call if it goes to a store.
+    pub(crate) fn to<T, R, C>(py: Python<'_>, name: &'static str, call: Result<Call<'_, T, R, C>>) -> Self
     where
         T: Send + 'static,
         R: for<'py> IntoPyObjectExt<'py> + 'static,
-        W: Send + 'static,
+        C: Send + 'static,
     {
-        match called {
-            Err(refused) => Self::of(name, State::Told(Err(refused.into()))),
-            Ok(Call { answer: either::Answer::Now(answer), shown, with, .. }) => {
-                Self::new(py, name, shown(py, answer, with))
+        match call {
+            Err(refused) => Self::of(name, State::Done(Err(refused.into()))),
+            Ok(Call { answer: either::Answer::Now(answer), convert, context, .. }) => {
+                Self::new(py, name, convert(py, answer, context))
             }
-            Ok(Call { answer: either::Answer::Later(future), shown, with, store }) => {
-                let (slot, store) = (pending::start(future), store.cloned());
-                let pending: Arc<dyn Pending> = slot.clone();
-                let shown = move |py: Python<'_>| {
+            Ok(Call { answer: either::Answer::Later(future), convert, context, store }) => {
+                let (sent, store) = (pending::start(future), store.cloned());
+                let pending: Arc<dyn AnyPending> = sent.clone();
+                let completion = Box::new(move |py: Python<'_>| {
                     if let Some(store) = &store {
-                        events::tell(py, store);
+                        events::log_all(py, store);
                     }
                     let answer =
-                        slot.take().ok_or_else(|| PyRuntimeError::new_err("the call ended without an answer"))?;
-                    shown(py, answer, with)?.into_py_any(py)
-                };
+                        sent.take().ok_or_else(|| PyRuntimeError::new_err("the call ended without an answer"))?;
+                    convert(py, answer, context)?.into_py_any(py)
+                });
                 let process = std::process::id();
-                Self::of(name, State::Asked(Asked { pending, shown: Box::new(shown), process, future: None }))
+                Self::of(name, State::InFlight(InFlight { pending, completion, process, future: None }))
             }
         }
     }
 
-    /// Gives the same answer another look. This one has been awaited then.
+    /// Makes an awaitable that applies `map` to the answer of this one, which counts as awaited then.
     pub(crate) fn then(
         &self,
         py: Python<'_>,
         name: &'static str,
-        look: impl FnOnce(Python<'_>, Py<PyAny>) -> PyResult<Py<PyAny>> + Send + 'static,
+        map: impl FnOnce(Python<'_>, Py<PyAny>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let state = match self.replace(State::Taken) {
-            State::Told(told) => State::Told(told.and_then(|value| look(py, value))),
-            State::Asked(Asked { pending, shown, process, future }) => {
-                let shown = Box::new(move |py: Python<'_>| look(py, shown(py)?));
-                State::Asked(Asked { pending, shown, process, future })
+        let state = match self.replace(State::Awaited) {
+            State::Done(result) => State::Done(result.and_then(|value| map(py, value))),
+            State::InFlight(InFlight { pending, completion, process, future }) => {
+                let completion = Box::new(move |py: Python<'_>| map(py, completion(py)?));
+                State::InFlight(InFlight { pending, completion, process, future })
             }
-            State::Taken => State::Told(Err(self.already_awaited())),
+            State::Awaited => State::Done(Err(self.already_awaited())),
         };
         Self::of(name, state)
     }
@@ -108,21 +108,21 @@ impl Answer {
         Self { state: Mutex::new(state), call }
     }
 
-    /// Takes one step: gives the future to wait for, or raises what the await comes to.
+    /// Takes one step of the await: returns the future to wait for, or raises StopIteration with the answer.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // Nothing stays locked: what runs below is Python's, which may let another thread in.
-        let value = match self.replace(State::Taken) {
-            State::Told(told) => told?,
-            State::Asked(mut asked) => match asked.waits_for(py, self.call)? {
+        // No lock is held below: Python code runs there, which may switch to another thread.
+        let value = match self.replace(State::Awaited) {
+            State::Done(result) => result?,
+            State::InFlight(mut call) => match call.future_to_wait_for(py, self.call)? {
                 Some(future) => {
-                    self.replace(State::Asked(asked));
+                    self.replace(State::InFlight(call));
                     return Ok(future);
                 }
-                None => (asked.shown)(py)?,
+                None => (call.completion)(py)?,
             },
-            State::Taken => return Err(self.already_awaited()),
+            State::Awaited => return Err(self.already_awaited()),
         };
-        // Inside a tuple, or a value that is itself a tuple would be spread over the arguments.
+        // In a tuple, since a value that is a tuple itself would be spread over the arguments.
         Err(PyStopIteration::new_err((value,)))
     }
 
@@ -135,19 +135,19 @@ impl Answer {
     }
 }
 
-impl Asked {
-    /// The future that a task has to wait for; none if the answer is there.
-    fn waits_for(&mut self, py: Python<'_>, call: &str) -> PyResult<Option<Py<PyAny>>> {
-        if self.pending.is_told() {
+impl InFlight {
+    /// The future that a task has to wait for; none if the call is complete.
+    fn future_to_wait_for(&mut self, py: Python<'_>, call: &str) -> PyResult<Option<Py<PyAny>>> {
+        if self.pending.is_done() {
             return Ok(None);
         }
         if self.process != std::process::id() {
             return Err(PyRuntimeError::new_err(format!("{call} was called before the fork")));
         }
         if self.future.is_none() {
-            let (future, wake) = bridge::wait(py)?;
+            let (future, notifier) = bridge::future(py)?;
             self.future = Some(future);
-            if !self.pending.wake_with(wake) {
+            if !self.pending.notify_with(notifier) {
                 return Ok(None);
             }
         }
@@ -171,13 +171,13 @@ impl Answer {
         self.step(py)
     }
 
-    /// Go on, as a coroutine's `send` does.
+    /// Resume, as a coroutine's `send` does.
     #[pyo3(signature = (value, /))]
     fn send(&self, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.step(value.py())
     }
 
-    /// Raise the given exception in place of the answer, as a coroutine's `throw` does.
+    /// Raise the given exception instead of returning the answer, as a coroutine's `throw` does.
     #[pyo3(signature = (kind, value=None, traceback=None, /))]
     fn throw(
         &self,
@@ -186,13 +186,13 @@ impl Answer {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _the_exception_carries_its_own = traceback;
-        drop(self.replace(State::Taken));
+        drop(self.replace(State::Awaited));
         Err(PyErr::from_value(value.unwrap_or(kind).clone()))
     }
 
-    /// Do without the answer, as a coroutine's `close` does.
+    /// Discard the answer, as a coroutine's `close` does.
     fn close(&self) {
-        drop(self.replace(State::Taken));
+        drop(self.replace(State::Awaited));
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -215,17 +215,17 @@ impl Answer {
         format!("<answer of {}>", self.call)
     }
 
-    // A task holds its answer, which holds the future that holds the task: without this, one that is never woken
-    // would keep its event loop for ever.
+    // A task refers to its answer, the answer to the future, and the future to the task. Without this, a task that is
+    // never woken would keep its event loop alive forever.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.state.try_lock().as_deref() {
-            Ok(State::Asked(Asked { future: Some(future), .. })) => visit.call(future),
+            Ok(State::InFlight(InFlight { future: Some(future), .. })) => visit.call(future),
             _ => Ok(()),
         }
     }
 
     fn __clear__(&self) {
-        drop(self.replace(State::Taken));
+        drop(self.replace(State::Awaited));
     }
 }
 
@@ -237,18 +237,18 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let state = std::mem::replace(self.state.get_mut().unwrap_or_else(PoisonError::into_inner), State::Taken);
-        if matches!(state, State::Taken | State::Asked(Asked { future: Some(_), .. })) {
+        let state = std::mem::replace(self.state.get_mut().unwrap_or_else(PoisonError::into_inner), State::Awaited);
+        if matches!(state, State::Awaited | State::InFlight(InFlight { future: Some(_), .. })) {
             return;
         }
-        // At interpreter exit there is nobody left to warn.
+        // At interpreter exit nothing can warn any more.
         let _warned = Python::try_attach(|py| {
             drop(state);
-            // An object may die while an exception is on its way: that one must not be lost.
-            let pending = PyErr::take(py);
+            // The object may be freed while an exception is raised, which must survive the warning.
+            let raised = PyErr::take(py);
             warn(py, self.call);
-            if let Some(pending) = pending {
-                pending.restore(py);
+            if let Some(raised) = raised {
+                raised.restore(py);
             }
         });
     }

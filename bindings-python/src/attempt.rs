@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::{Asked, Call};
+use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::convert::{Given, read};
 use crate::decision::Decision;
@@ -66,7 +66,7 @@ impl Attempt {
     /// give_back
     ///     Rules on which only this attempt's own charge is taken back; it lifts the lockout that it engaged.
     /// forgive_address
-    ///     Rules keyed by an address whose keys are forgotten. Asked for apart from `forgive`, since it lets an attacker
+    ///     Rules keyed by an address whose keys are forgotten. CallResult for apart from `forgive`, since it lets an attacker
     ///     with one account of their own wipe the limit on the address they attack from.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
@@ -162,16 +162,16 @@ impl Attempt {
         self.ask_exit(py, error)?.wait(py)
     }
 
-    /// Leave a handler by `error`, for adapters: give back what `give_back_on` says. Return whether it was given back.
+    /// Give the attempt back if `give_back_on` names the class of `error`, for adapters. Return whether it did.
     #[pyo3(signature = (error, give_back_on, now=None))]
-    pub(crate) fn _leave(
+    pub(crate) fn _give_back(
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
         give_back_on: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Result<bool> {
-        self.ask_leave(py, error, give_back_on, now)?.wait(py)
+        self.ask_give_back(py, error, give_back_on, now)?.wait(py)
     }
 
     fn __repr__(&self) -> String {
@@ -184,7 +184,7 @@ impl Attempt {
     }
 }
 
-// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+// The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl Attempt {
     pub(crate) fn new(
         inner: either::Attempt,
@@ -202,7 +202,7 @@ impl Attempt {
         give_back: Given<'_, '_>,
         forgive_address: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, bool, bool> {
+    ) -> CallResult<'_, bool, bool> {
         let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
         let forgive_address = read_names(forgive_address)?;
         let now = self.clock.now(py, now)?;
@@ -225,7 +225,7 @@ impl Attempt {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)))?;
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
@@ -237,7 +237,7 @@ impl Attempt {
         Ok(self.call(answer, |_, _, ()| Ok(false)))
     }
 
-    pub(crate) fn ask_leave(
+    pub(crate) fn ask_give_back(
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
@@ -261,8 +261,8 @@ impl Attempt {
         Ok(self.inner.release(self.clock.now(py, now)?))
     }
 
-    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
-        Call::new(self.store.as_ref(), answer, shown)
+    fn call<T, R>(&self, answer: either::Answer<T>, convert: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
+        Call::new(self.store.as_ref(), answer, convert)
     }
 
     /// Raises when the attempt was denied.

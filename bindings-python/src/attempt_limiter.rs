@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call::{Asked, Call};
+use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::convert::{Given, optional_timedelta, read, read_duration, text};
 use crate::decision::Decision;
@@ -212,14 +212,14 @@ impl AttemptLimiter {
 
 type Reserved = Py<PyAny>;
 
-// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+// The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl AttemptLimiter {
     pub(crate) fn ask_attempt(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Outcome, Py<PyAny>> {
+    ) -> CallResult<'_, Outcome, Py<PyAny>> {
         let answer = self.inner.attempt(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, outcome, ()| Ok(outcome::member(py, outcome?)?)))
     }
@@ -229,7 +229,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.decide(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
     }
@@ -239,7 +239,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, (Decided, either::Reservation), Reserved> {
+    ) -> CallResult<'_, (Decided, either::Reservation), Reserved> {
         let answer = self.inner.reserve(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, reserved, ()| {
             let (decision, inner) = reserved?;
@@ -265,7 +265,7 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, bool, bool> {
+    ) -> CallResult<'_, bool, bool> {
         let answer = self.inner.locked(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |_, locked, ()| Ok(locked?)))
     }
@@ -275,12 +275,12 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Option<Duration>, Option<Py<PyDelta>>> {
+    ) -> CallResult<'_, Option<Duration>, Option<Py<PyDelta>>> {
         let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Asked<'_, bool, bool> {
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
         let answer = self.inner.reset(&read_key(key)?);
         Ok(self.call(answer, |_, reset, ()| Ok(reset?)))
     }
@@ -290,13 +290,13 @@ impl AttemptLimiter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, (), Py<PyAny>> {
+    ) -> CallResult<'_, (), Py<PyAny>> {
         let answer = self.inner.refund(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, refunded, ()| Ok(refunded.map(|()| py.None())?)))
     }
 
-    fn call<T, R>(&self, answer: either::Answer<T>, shown: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
-        Call::new(self.place.store(), answer, shown)
+    fn call<T, R>(&self, answer: either::Answer<T>, convert: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
+        Call::new(self.place.store(), answer, convert)
     }
 }
 

@@ -1,6 +1,6 @@
-//! A call that was made on a limiter: over memory its answer is there, over a store it is on its way.
+//! A call on a limiter: complete over memory, in flight over a store.
 //!
-//! Invariant: whoever waits does so without the GIL, and what the store has to tell is told by whoever gets an answer.
+//! Invariant: a blocking call waits without the GIL, and logs the events of the store before it returns.
 
 use doorkeep::Error;
 use doorkeep::host::either;
@@ -11,40 +11,41 @@ use pyo3::prelude::*;
 use crate::error::Result;
 use crate::events;
 
-/// What the core is about to answer, and how that looks in Python. `with` is what the look needs beside the answer.
-pub(crate) struct Call<'a, T, R, W = ()> {
+/// An answer of the core, now or later, and how it becomes a Python object. `context` is what that takes besides the
+/// answer.
+pub(crate) struct Call<'a, T, R, C = ()> {
     pub(crate) answer: either::Answer<T>,
-    pub(crate) shown: fn(Python<'_>, T, W) -> Result<R>,
-    pub(crate) with: W,
+    pub(crate) convert: fn(Python<'_>, T, C) -> Result<R>,
+    pub(crate) context: C,
     pub(crate) store: Option<&'a RedisStore>,
 }
 
-/// A call that the core may refuse at once, or answer with an error.
-pub(crate) type Asked<'a, T, R, W = ()> = Result<Call<'a, Result<T, Error>, R, W>>;
+/// A call whose arguments may be refused, and whose answer may be an error.
+pub(crate) type CallResult<'a, T, R, C = ()> = Result<Call<'a, Result<T, Error>, R, C>>;
 
 impl<'a, T, R> Call<'a, T, R> {
     pub(crate) fn new(
         store: Option<&'a RedisStore>,
         answer: either::Answer<T>,
-        shown: fn(Python<'_>, T, ()) -> Result<R>,
+        convert: fn(Python<'_>, T, ()) -> Result<R>,
     ) -> Self {
-        Self { answer, shown, with: (), store }
+        Self { answer, convert, context: (), store }
     }
 }
 
-impl<T: Send, R, W> Call<'_, T, R, W> {
-    /// Blocks until the answer is there.
+impl<T: Send, R, C> Call<'_, T, R, C> {
+    /// Blocks until the call is complete.
     pub(crate) fn wait(self, py: Python<'_>) -> Result<R> {
         let answer = match self.answer {
             either::Answer::Now(answer) => answer,
             either::Answer::Later(future) => {
                 let answer = py.detach(|| runtime::block_on(future));
                 if let Some(store) = self.store {
-                    events::tell(py, store);
+                    events::log_all(py, store);
                 }
                 answer
             }
         };
-        (self.shown)(py, answer, self.with)
+        (self.convert)(py, answer, self.context)
     }
 }

@@ -1,14 +1,14 @@
-//! What stores have to tell, as lines of the logger `doorkeep`.
+//! The events of stores, as lines of the logger `doorkeep`.
 //!
-//! Pulled by whoever calls, in the calling thread, so no thread of ours ever runs Python. Invariant: no line holds a
-//! key or a password, and a handler that raises spoils no decision.
+//! Each call pulls them in its own thread, so that none of our threads runs Python. Invariants: no line contains a key or
+//! a password, and a log handler that raises does not affect a decision.
 
 use doorkeep::redis::{Event, RedisStore};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
-/// Logs what happened since the last call. Takes no lock when nothing did.
-pub(crate) fn tell(py: Python<'_>, store: &RedisStore) {
+/// Logs the events since the last call. Takes no lock when there are none.
+pub(crate) fn log_all(py: Python<'_>, store: &RedisStore) {
     if !store.has_events() {
         return;
     }
@@ -31,7 +31,8 @@ fn log(py: Python<'_>, event: &Event) -> PyResult<()> {
             logger.call_method("warning", (text, place, why), Some(&extra("store_down")?))
         }
         Event::StoreUp { place } => {
-            // As loud as the start: whoever was woken by that must see the end, and few loggers show less.
+            // At the level of "store down": an operator who saw that line must see this one, and many loggers hide
+            // lower levels.
             logger.call_method("warning", ("store up: %s answers again", place), Some(&extra("store_up")?))
         }
         Event::StoreRefused { place, why } => {

@@ -9,7 +9,7 @@ use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
-use crate::call::{Asked, Call};
+use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::convert::{Given, read, read_duration, timedelta};
 use crate::decision::Decision;
@@ -148,14 +148,14 @@ impl FixedWindow {
     }
 }
 
-// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+// The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl FixedWindow {
     pub(crate) fn ask_consume(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.consume(&read_key(key)?, self.clock.now(py, now)?);
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
@@ -165,12 +165,12 @@ impl FixedWindow {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.peek(&read_key(key)?, self.clock.now(py, now)?);
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Asked<'_, bool, bool> {
+    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
         let answer = self.inner.reset(&read_key(key)?);
         Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
     }

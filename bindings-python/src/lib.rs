@@ -7,7 +7,6 @@
 
 mod advice;
 mod aio;
-mod alarm;
 mod answer;
 mod attempt;
 mod attempt_limiter;
@@ -37,6 +36,7 @@ mod rule;
 mod stats;
 mod store;
 mod token_bucket;
+mod waker;
 
 use doorkeep::host::keys;
 use pyo3::prelude::*;

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt::{Attempt, GiveBackOn};
-use crate::call::{Asked, Call};
+use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::convert::{Given, read};
@@ -245,7 +245,7 @@ impl Limiter {
 /// What an attempt knows beside what was counted.
 type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 
-// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+// The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl Limiter {
     pub(crate) fn ask_decide(
         &self,
@@ -254,7 +254,7 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.decide(keys, cost, now)))?;
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
@@ -267,7 +267,7 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, bool> {
+    ) -> CallResult<'_, Decided, bool> {
         let Call { answer, store, .. } = self.ask_decide(py, first, rest, cost, now)?;
         Ok(Call::new(store, answer, |_, decision, ()| Ok(decision?.allowed())))
     }
@@ -279,13 +279,13 @@ impl Limiter {
         rest: &Bound<'_, PyTuple>,
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Decided, Decision> {
+    ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.peek(keys, cost, now)))?;
         Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Asked<'_, bool, bool> {
+    pub(crate) fn ask_reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> CallResult<'_, bool, bool> {
         let answer = with_keys(first, rest, |keys| Ok(self.inner.reset(keys)))?;
         Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
     }
@@ -298,15 +298,17 @@ impl Limiter {
         cost: Given<'_, '_>,
         now: Given<'_, '_>,
         give_back_on: Given<'_, '_>,
-    ) -> Asked<'_, either::Attempt, R, Around> {
+    ) -> CallResult<'_, either::Attempt, R, Around> {
         let give_back_on = GiveBackOn::read(give_back_on)?;
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)))?;
         let store = self.place.store();
         Ok(Call {
             answer,
-            shown: |_, inner, (clock, give_back_on, store)| Ok(Attempt::new(inner?, clock, give_back_on, store).into()),
-            with: (self.clock.clone_ref(py), give_back_on, store.cloned()),
+            convert: |_, inner, (clock, give_back_on, store)| {
+                Ok(Attempt::new(inner?, clock, give_back_on, store).into())
+            },
+            context: (self.clock.clone_ref(py), give_back_on, store.cloned()),
             store,
         })
     }

@@ -1,47 +1,48 @@
-//! An answer on its way from the runtime's thread to Python.
+//! A call that was sent to a store and has no answer yet.
 //!
-//! Knows no Python object. Invariant: it is told once, or lost, and either wakes whoever waits; so nobody waits for ever.
+//! Knows no Python object. Invariant: it completes once, with an answer or, when the call is dropped before its end,
+//! without one. Either wakes the task that waits, so that no task waits forever.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorkeep::host::runtime;
 
-use crate::bridge::Wake;
+use crate::bridge::Notifier;
 
-/// A slot that the runtime fills.
-pub(crate) struct Slot<T>(Mutex<State<T>>);
+/// A call that the runtime completes.
+pub(crate) struct Pending<T>(Mutex<State<T>>);
 
 enum State<T> {
-    Waiting(Option<Wake>),
-    Told(T),
-    /// The call ended without an answer: a bug of ours, but no reason to hang.
-    Lost,
+    Waiting(Option<Notifier>),
+    Done(T),
+    /// The call ended without an answer: a bug of ours, but not a reason to hang. Also an answer that was taken.
+    Dropped,
 }
 
-/// A slot, whatever it is filled with.
-pub(crate) trait Pending: Send + Sync {
-    /// Asks to be woken when the slot is filled; false if it is already, and the waking done with.
-    fn wake_with(&self, wake: Wake) -> bool;
-    fn is_told(&self) -> bool;
+/// A [`Pending`] whose answer may have any type.
+pub(crate) trait AnyPending: Send + Sync {
+    /// Registers what to notify on completion. Returns false if the call is complete; then it has been notified.
+    fn notify_with(&self, notifier: Notifier) -> bool;
+    fn is_done(&self) -> bool;
 }
 
-/// Runs a call to its end on the runtime, whoever goes on waiting for it. The request is sent now.
-pub(crate) fn start<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> Arc<Slot<T>> {
-    let slot = Arc::new(Slot(Mutex::new(State::Waiting(None))));
-    let teller = Teller(Arc::clone(&slot));
+/// Runs a call to its end on the runtime, even if no task waits for it any more. The request is sent now.
+pub(crate) fn start<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> Arc<Pending<T>> {
+    let pending = Arc::new(Pending(Mutex::new(State::Waiting(None))));
+    let guard = CompleteOnDrop(Arc::clone(&pending));
     runtime::spawn(async move {
         let answer = call.await;
-        teller.0.fill(State::Told(answer));
+        guard.0.complete(State::Done(answer));
     });
-    slot
+    pending
 }
 
-impl<T> Slot<T> {
-    /// The answer, if it was told and not taken.
+impl<T> Pending<T> {
+    /// Takes the answer; none if there is none yet, or if it was taken before.
     pub(crate) fn take(&self) -> Option<T> {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::Lost) {
-            State::Told(answer) => Some(answer),
+        match std::mem::replace(&mut *state, State::Dropped) {
+            State::Done(answer) => Some(answer),
             other => {
                 *state = other;
                 None
@@ -49,14 +50,14 @@ impl<T> Slot<T> {
         }
     }
 
-    fn fill(&self, filled: State<T>) {
+    fn complete(&self, completed: State<T>) {
         let mut state = self.lock();
-        let State::Waiting(wake) = &mut *state else { return };
-        let wake = wake.take();
-        *state = filled;
+        let State::Waiting(notifier) = &mut *state else { return };
+        let notifier = notifier.take();
+        *state = completed;
         drop(state);
-        if let Some(wake) = wake {
-            wake.up();
+        if let Some(notifier) = notifier {
+            notifier.notify();
         }
     }
 
@@ -65,26 +66,26 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T: Send> Pending for Slot<T> {
-    fn wake_with(&self, wake: Wake) -> bool {
+impl<T: Send> AnyPending for Pending<T> {
+    fn notify_with(&self, notifier: Notifier) -> bool {
         if let State::Waiting(waiting) = &mut *self.lock() {
-            *waiting = Some(wake);
+            *waiting = Some(notifier);
             return true;
         }
-        wake.up();
+        notifier.notify();
         false
     }
 
-    fn is_told(&self) -> bool {
+    fn is_done(&self) -> bool {
         !matches!(*self.lock(), State::Waiting(_))
     }
 }
 
-/// Loses the answer when the call is dropped before its end.
-struct Teller<T>(Arc<Slot<T>>);
+/// Completes a call without an answer when its task is dropped or panics.
+struct CompleteOnDrop<T>(Arc<Pending<T>>);
 
-impl<T> Drop for Teller<T> {
+impl<T> Drop for CompleteOnDrop<T> {
     fn drop(&mut self) {
-        self.0.fill(State::Lost);
+        self.0.complete(State::Dropped);
     }
 }

@@ -71,7 +71,7 @@ impl RedisStore {
     /// Drop the connection. Calls are answered by `on_error` from then on; closing twice is closing once.
     fn close(&self, py: Python<'_>) {
         self.inner.close();
-        events::tell(py, &self.inner);
+        events::log_all(py, &self.inner);
     }
 
     /// Drop the connection. As `close`, awaitable.

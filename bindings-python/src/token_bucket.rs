@@ -10,7 +10,7 @@ use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::attempt_limiter::read_key;
-use crate::call::{Asked, Call};
+use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::convert::{Given, optional_timedelta, read, read_duration};
 use crate::error::Result;
@@ -168,7 +168,7 @@ impl TokenBucket {
     }
 }
 
-// What the blocking methods wait for, and those of `doorkeep.aio` hand on.
+// The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl TokenBucket {
     pub(crate) fn ask_allow(
         &self,
@@ -196,7 +196,7 @@ impl TokenBucket {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         now: Given<'_, '_>,
-    ) -> Asked<'_, Option<Duration>, Option<Py<PyDelta>>> {
+    ) -> CallResult<'_, Option<Duration>, Option<Py<PyDelta>>> {
         let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
         Ok(Call::new(self.place.store(), answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }

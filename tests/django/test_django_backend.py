@@ -162,7 +162,7 @@ def test_lines_reach_the_terminal_of_a_project_that_configures_no_logging() -> N
         "settings.configure(INSTALLED_APPS=['doorkeep.django', 'django.contrib.contenttypes', 'django.contrib.auth'])\n"
         "django.setup()\n"
         "from doorkeep.django import signals\n"
-        "signals.tell_lockout(None, Limiter().decide(StrikeRule('code', 1, '1m').key('x')))\n"
+        "signals.report_lockout(None, Limiter().decide(StrikeRule('code', 1, '1m').key('x')))\n"
         "assert len(signals.recent) == 1\n"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -219,7 +219,7 @@ class SeveralKeys(Machine):
     async def release(self, take: Any) -> Any:
         """What an exception does that is named in ``give_back_on``."""
         attempt = self.attempts[take("attempt")]
-        return {"settled": await told(attempt._leave(Down(), Down, now=seconds(take("now"))))}
+        return {"settled": await told(attempt._give_back(Down(), Down, now=seconds(take("now"))))}
 
 
 class Down(Exception):

@@ -39,9 +39,9 @@ from rest_framework.views import APIView
 
 from doorkeep import ConfigError, InvalidKeyError, http
 from doorkeep.django import conf
-from doorkeep.django.attempts import record_of, reserve
+from doorkeep.django.attempts import reserve, state_of
 from doorkeep.django.requests import inner, request_keys
-from doorkeep.django.signals import tell_lockout
+from doorkeep.django.signals import report_lockout
 
 __all__ = ["DoorkeepThrottle", "Unavailable"]
 
@@ -97,10 +97,10 @@ class DoorkeepThrottle(BaseThrottle):
             raise ParseError from error
         counted = reserve(inner(request), configuration.limiter, keys)
         if counted is not None:
-            tell_lockout(inner(request), counted.decision)
+            report_lockout(inner(request), counted.decision)
             return True
         _keep_from_caches(view)
-        decision, keys = record_of(inner(request)).take_denial()
+        decision, keys = state_of(inner(request)).take_denial()
         seconds = http.headers(decision, keys, round_up=configuration.round_up).get("Retry-After")
         self._wait = None if seconds is None else int(seconds)
         if http.status(decision) == status.HTTP_503_SERVICE_UNAVAILABLE:

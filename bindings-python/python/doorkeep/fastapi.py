@@ -43,7 +43,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from doorkeep import ConfigError, Key, http
-from doorkeep._leaving import error_classes
+from doorkeep._give_back import error_classes
 from doorkeep.starlette import AddressLimit, attempt_for, client_address, install, lifespan
 from doorkeep.starlette.attempts import AnyLimiter, Duration, Errors, check_limiter
 

@@ -96,16 +96,16 @@ impl AioAttempt {
         self.inner.holds(key)
     }
 
-    /// Leave a handler by `error`, for adapters. As `doorkeep.Attempt._leave`, awaitable.
+    /// Give the attempt back if `give_back_on` names the class of `error`. As `doorkeep.Attempt._give_back`, awaitable.
     #[pyo3(signature = (error, give_back_on, now=None))]
-    fn _leave(
+    fn _give_back(
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
         give_back_on: Given<'_, '_>,
         now: Given<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Attempt._leave", self.inner.ask_leave(py, error, give_back_on, now))
+        Answer::to(py, "aio.Attempt._give_back", self.inner.ask_give_back(py, error, give_back_on, now))
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> Answer {

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -45,8 +44,9 @@ from django.views.decorators.debug import sensitive_variables
 
 from doorkeep import Attempt, InvalidKeyError, Key, StrikeRule, keys_for
 from doorkeep.django import conf, signals, stored
+from doorkeep.django.attempts import Counted
 from doorkeep.django.backends import later_backends, later_paths
-from doorkeep.django.requests import client_address, inner, tell_uncounted
+from doorkeep.django.requests import client_address, inner, warn_uncounted
 
 __all__ = ["DoorkeepAxesBackend", "DoorkeepHandler"]
 
@@ -54,23 +54,22 @@ __all__ = ["DoorkeepAxesBackend", "DoorkeepHandler"]
 _WORDS = {"username": ("account", "user"), "ip_address": ("address", "ip"), "user_agent": ("agent", "ua")}
 _Rules: TypeAlias = "list[tuple[tuple[str, ...], StrikeRule]]"
 _NO_COOL_OFF = timedelta(days=365)
-# Threads of one request must not take the same guess.
+# Threads of one request must not take the same login.
 _taking = threading.Lock()
 
 
-@dataclass(eq=False)
-class _Guess:
-    """What was reserved for a log-in that a request is trying. It may try several at once."""
+class _Login(Counted):
+    """What was counted for one log-in of a request, which may try several concurrently."""
 
-    attempt: Attempt
-    keys: list[Key]
-    username: str | None = None
-    is_right: bool = False
-    is_wrong: bool = False
+    def __init__(self, attempt: Attempt, keys: list[Key], username: str | None = None) -> None:
+        super().__init__(attempt, keys)
+        self.username = username
+        self.is_right = False
+        self.is_wrong = False
 
 
-# What the handler reserved last in this thread or task, for the backend that asked it.
-_reserved: ContextVar[_Guess | None] = ContextVar("doorkeep_axes_reserved", default=None)
+# What the handler counted last in this thread or task, for the backend that called it.
+_counted: ContextVar[_Login | None] = ContextVar("doorkeep_axes_counted", default=None)
 
 
 class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[misc]
@@ -87,22 +86,22 @@ class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[m
         """
         if not settings.AXES_ENABLED:
             return None
-        _reserved.set(None)
+        _counted.set(None)
         super().authenticate(request, **credentials)
-        guess = _reserved.get()
-        if guess is None:
+        login = _counted.get()
+        if login is None:
             return None  # nothing was counted: Django asks the others itself
         try:
             for backend, path in later_backends(request, credentials, DoorkeepAxesBackend):
                 if (user := backend.authenticate(request, **credentials)) is not None:
-                    guess.is_right = True
+                    login.is_right = True
                     user.doorkeep_backend = path
                     return user
-                guess.is_wrong = True
+                login.is_wrong = True
         except Exception as error:
             # A backend that said no has looked at the password: what fails behind it does not make the guess free.
-            if not guess.is_wrong and not isinstance(error, PermissionDenied):
-                guess.attempt._leave(error, conf.current().give_back_on)
+            if not login.is_wrong and not isinstance(error, PermissionDenied):
+                login.attempt._give_back(error, conf.current().give_back_on)
             raise
         raise PermissionDenied
 
@@ -126,16 +125,16 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
             return True
         if not keys:
             if credentials is not None:
-                tell_uncounted("a log-in")
+                warn_uncounted("a log-in")
             return False
         limiter = conf.current().limiter
         if credentials is None or settings.AXES_PASSWORD_FORM_FIELD not in credentials:
             return not limiter.peek(*keys)
-        guess = _Guess(limiter.attempt(*keys), keys, get_client_username(request, credentials))
-        _pending(request).append(guess)
-        _reserved.set(guess)
-        _settle_at_the_end(request, guess)
-        return not guess.attempt.allowed
+        login = _Login(limiter.attempt(*keys), keys, get_client_username(request, credentials))
+        _pending(request).append(login)
+        _counted.set(login)
+        _settle_at_the_end(request, login)
+        return not login.attempt.allowed
 
     def get_failures(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> int:
         """Give the number of strikes, of the parameter that has most."""
@@ -157,19 +156,19 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
             keys = _keys(request, credentials)
         except InvalidKeyError:
             return
-        guess = _take(request, keys) or self._count(keys)
-        if guess is None:
+        login = _take(request, keys) or self._count(keys)
+        if login is None:
             return
-        guess.attempt.failure()
+        login.attempt.failure()
         request.axes_failures_since_start = self.get_failures(request, credentials)  # type: ignore[attr-defined]
-        decision = guess.attempt.decision
+        decision = login.attempt.decision
         if decision.allowed and not decision.engaged:
             return
         # On Django's request, too, where the middleware looks: another framework may have wrapped it.
         seen: Any
         for seen in (request, inner(request)):
             seen.axes_locked_out, seen.axes_credentials = True, credentials
-        signals.tell_lockout(request, decision)
+        signals.report_lockout(request, decision)
         user_locked_out.send(
             "axes",
             request=request,
@@ -179,18 +178,18 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
 
     def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
         """Take the attempt back, and forget the strikes if ``AXES_RESET_ON_SUCCESS`` says so."""
-        guess = _take(request)
-        if guess is None:
+        login = _take(request)
+        if login is None:
             return
         # Strikes are kept by a spelling that several names may share, such as ANN and ann. Only who is called so
         # exactly may wipe them.
-        is_called_so = stored.key_text(guess.username or "") in stored.names_of(user)
+        is_called_so = stored.key_text(login.username or "") in stored.names_of(user)
         if not settings.AXES_RESET_ON_SUCCESS or not is_called_so:
-            guess.attempt.cancel()
+            login.attempt.cancel()
             return
-        by_address = [key.rule for key in guess.keys if key.rule.endswith("-ip") and "-user-" not in key.rule]
-        rest = [key.rule for key in guess.keys if key.rule not in by_address]
-        guess.attempt.success(forgive=rest, forgive_address=by_address)
+        by_address = [key.rule for key in login.keys if key.rule.endswith("-ip") and "-user-" not in key.rule]
+        rest = [key.rule for key in login.keys if key.rule not in by_address]
+        login.attempt.success(forgive=rest, forgive_address=by_address)
 
     def user_logged_out(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
         """Do nothing: a log-out is no attempt."""
@@ -220,23 +219,23 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
             return False
         return bool(not settings.AXES_ONLY_ADMIN_SITE or self.is_admin_request(request))
 
-    def _count(self, keys: list[Key]) -> _Guess | None:
-        return _Guess(conf.current().limiter.attempt(*keys), keys) if keys else None
+    def _count(self, keys: list[Key]) -> _Login | None:
+        return _Login(conf.current().limiter.attempt(*keys), keys) if keys else None
 
 
-def _pending(request: HttpRequest) -> list[_Guess]:
-    pending: list[_Guess] = request.__dict__.setdefault("doorkeep_guesses", [])
+def _pending(request: HttpRequest) -> list[_Login]:
+    pending: list[_Login] = request.__dict__.setdefault("doorkeep_logins", [])
     return pending
 
 
-def _take(request: HttpRequest, keys: list[Key] | None = None) -> _Guess | None:
-    # Django does not say which guess failed. Those of the same keys stand for each other.
+def _take(request: HttpRequest, keys: list[Key] | None = None) -> _Login | None:
+    # Django does not report which guess failed. Those with the same keys are interchangeable.
     pending = _pending(request)
     with _taking:
-        for guess in reversed(pending):
-            if keys is None or guess.keys == keys:
-                pending.remove(guess)
-                return guess
+        for login in reversed(pending):
+            if keys is None or login.keys == keys:
+                pending.remove(login)
+                return login
     return None
 
 
@@ -279,23 +278,23 @@ def _rule(parameters: tuple[str, ...], limit: int, cool_off: timedelta) -> Strik
     return StrikeRule(name, limit, cool_off, by=[_WORDS[name][0] for name in parameters])
 
 
-def _settle_at_the_end(request: HttpRequest, guess: _Guess) -> None:
+def _settle_at_the_end(request: HttpRequest, login: _Login) -> None:
     # Django closes each request when its answer is sent, in the server's thread; of the signals none knows its request.
     closing = inner(request)
     close = closing.close
 
     def settle_and_close() -> None:
         # A right password that nobody logged in with. Nothing is forgiven for want of a sign.
-        if guess.is_right or _is_user_of(request, guess):
-            guess.attempt.cancel()
+        if login.is_right or _is_user_of(request, login):
+            login.attempt.cancel()
         close()
 
     closing.close = settle_and_close
 
 
-def _is_user_of(request: Any, guess: _Guess) -> bool:
+def _is_user_of(request: Any, login: _Login) -> bool:
     # Django REST framework notes on its own request which authentication knew the user.
     if vars(request).get("_authenticator") is None:
         return False
     name: str | None = request.user.get_username()
-    return name is not None and name == guess.username
+    return name is not None and name == login.username

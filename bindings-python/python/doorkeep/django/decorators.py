@@ -28,9 +28,9 @@ from django.http import HttpRequest, HttpResponse
 from doorkeep import ConfigError, InvalidKeyError, Limiter
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
-from doorkeep.django.attempts import AsyncAttempt, Counted, record_of, reserve, run
+from doorkeep.django.attempts import AsyncAttempt, Counted, reserve, run, state_of
 from doorkeep.django.requests import inner, request_keys
-from doorkeep.django.signals import atell_lockout, tell_lockout
+from doorkeep.django.signals import areport_lockout, report_lockout
 
 __all__ = ["guarded"]
 
@@ -116,12 +116,12 @@ class _Guard:
             return refusal(request, error)
         if counted is None:
             return self._refusal(request)
-        tell_lockout(request, counted.decision)
+        report_lockout(request, counted.decision)
         request.attempt = counted.attempt  # type: ignore[attr-defined]
         try:
             response = view(request, *args, **kwargs)
         except Exception as error:
-            counted.leave(error, self._give_back_on)
+            counted.give_back(error, self._give_back_on)
             raise
         return self._with_fields(response, counted)
 
@@ -135,12 +135,12 @@ class _Guard:
             return refusal(request, error)
         if counted is None:
             return self._refusal(request)
-        await atell_lockout(request, counted.decision)
+        await areport_lockout(request, counted.decision)
         request.attempt = AsyncAttempt(limiter, counted.attempt)  # type: ignore[attr-defined]
         try:
             response = await view(request, *args, **kwargs)
         except Exception as error:
-            await run(limiter, counted.leave, error, self._give_back_on)
+            await run(limiter, counted.give_back, error, self._give_back_on)
             raise
         return self._with_fields(response, counted)
 
@@ -148,7 +148,7 @@ class _Guard:
         return self._keys(request, *args, **kwargs) if callable(self._keys) else request_keys(request, *self._keys)
 
     def _refusal(self, request: HttpRequest) -> HttpResponse:
-        return refusal(inner(request), record_of(request).take_denial(), **self._options)
+        return refusal(inner(request), state_of(request).take_denial(), **self._options)
 
     def _with_fields(self, response: Any, counted: Counted) -> Any:
         if isinstance(response, HttpResponse):

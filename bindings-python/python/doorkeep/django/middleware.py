@@ -16,9 +16,9 @@ from django.http import HttpRequest, HttpResponse
 from doorkeep import AttemptDenied, InvalidKeyError, RateLimitExceeded, Rule, StrikeRule
 from doorkeep.django import conf
 from doorkeep.django.answers import refusal, with_fields
-from doorkeep.django.attempts import Counted, record_of, reserve, run
-from doorkeep.django.requests import client_address, request_keys, tell_uncounted
-from doorkeep.django.signals import atell_lockout, tell_lockout
+from doorkeep.django.attempts import Counted, reserve, run, state_of
+from doorkeep.django.requests import client_address, request_keys, warn_uncounted
+from doorkeep.django.signals import areport_lockout, report_lockout
 
 __all__ = ["DoorkeepMiddleware"]
 
@@ -42,28 +42,28 @@ class DoorkeepMiddleware:
         if self._is_async:
             return self._answer(request)
         if (counted := self._count(request, _covering(request))) is not None:
-            tell_lockout(request, counted.decision)
-        return self._leave(request, None if record_of(request).refused else self.get_response(request))
+            report_lockout(request, counted.decision)
+        return self._finish(request, None if state_of(request).refused else self.get_response(request))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         limiter = conf.current().limiter
         if (counted := await run(limiter, self._count, request, _covering(request))) is not None:
-            await atell_lockout(request, counted.decision)
-        response = None if record_of(request).refused else await self.get_response(request)
-        if record_of(request).error is None:
-            return self._leave(request, response)
-        return await run(limiter, self._leave, request, response)
+            await areport_lockout(request, counted.decision)
+        response = None if state_of(request).refused else await self.get_response(request)
+        if state_of(request).error is None:
+            return self._finish(request, response)
+        return await run(limiter, self._finish, request, response)
 
     def _count_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         rules = _naming(request)
         if rules and (counted := self._count(request, rules)) is not None:
-            tell_lockout(request, counted.decision)
+            report_lockout(request, counted.decision)
         return self._refusal(request)
 
     async def _count_view_async(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         rules = _naming(request)
         if rules and (counted := await run(conf.current().limiter, self._count, request, rules)) is not None:
-            await atell_lockout(request, counted.decision)
+            await areport_lockout(request, counted.decision)
         return self._refusal(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -72,7 +72,7 @@ class DoorkeepMiddleware:
             return refusal(request, error)
         if isinstance(error, AttemptDenied):
             return refusal(request, (error.decision, []))
-        record_of(request).error = error
+        state_of(request).error = error
         return None
 
     def _count(self, request: HttpRequest, rules: list[Rule | StrikeRule]) -> Counted | None:
@@ -80,26 +80,26 @@ class DoorkeepMiddleware:
             return None
         try:
             if client_address(request) is None:
-                tell_uncounted("a request that is counted by its path")
+                warn_uncounted("a request that is counted by its path")
                 return None
             keys = request_keys(request, *rules)
         except InvalidKeyError as error:
-            record_of(request).refused = error
+            state_of(request).refused = error
             return None
         return reserve(request, conf.current().limiter, keys)
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        record = record_of(request)
-        return None if record.refused is None else refusal(request, record.refused)
+        state = state_of(request)
+        return None if state.refused is None else refusal(request, state.refused)
 
-    def _leave(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
-        record = record_of(request)
-        if record.error is not None:
-            record.leave(record.error)
-        if record.refused is not None:
-            return refusal(request, record.refused)
+    def _finish(self, request: HttpRequest, response: HttpResponse | None) -> HttpResponse:
+        state = state_of(request)
+        if state.error is not None:
+            state.give_back(state.error)
+        if state.refused is not None:
+            return refusal(request, state.refused)
         assert response is not None, "a request that was not refused was answered"
-        for counted in record.counted.values():
+        for counted in state.counted.values():
             with_fields(response, counted.decision, counted.keys)
         return response
 

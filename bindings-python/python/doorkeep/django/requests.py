@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from doorkeep import InvalidKeyError, Key, Rule, StrikeRule, canonical_email, keys_for
 from doorkeep.django import conf
 
-__all__ = ["client_address", "request_keys", "tell_uncounted"]
+__all__ = ["client_address", "request_keys", "warn_uncounted"]
 
 _logger = logging.getLogger("doorkeep")
 
@@ -79,7 +79,7 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     return list(keys_for(asked, address=client_address(request), **spelled(values)))
 
 
-def tell_uncounted(what: str) -> None:
+def warn_uncounted(what: str) -> None:
     """Log that nothing at all is counted for a request, each time."""
     text = f"{what} is not counted: it has no address, and every rule for it is keyed by one"
     _logger.warning(text, extra={"doorkeep_event": "uncounted"})

@@ -22,7 +22,7 @@ from django.http import HttpRequest
 from doorkeep import Decision
 from doorkeep.django import conf
 
-__all__ = ["atell_lockout", "connect", "locked_out", "recent", "store_failed", "tell_lockout"]
+__all__ = ["areport_lockout", "connect", "locked_out", "recent", "report_lockout", "store_failed"]
 
 locked_out = Signal()
 store_failed = Signal()
@@ -41,7 +41,7 @@ def connect() -> None:
     _logger.addFilter(_note)
 
 
-def tell_lockout(request: HttpRequest | None, decision: Decision) -> None:
+def report_lockout(request: HttpRequest | None, decision: Decision) -> None:
     """Send `locked_out` and log a line, if a lockout engaged."""
     if not decision.engaged:
         return
@@ -49,10 +49,10 @@ def tell_lockout(request: HttpRequest | None, decision: Decision) -> None:
     locked_out.send_robust(sender="doorkeep", request=request, rules=decision.engaged, decision=decision)
 
 
-async def atell_lockout(request: HttpRequest | None, decision: Decision) -> None:
-    """As `tell_lockout`, where receivers may wait."""
+async def areport_lockout(request: HttpRequest | None, decision: Decision) -> None:
+    """As `report_lockout`, where receivers may wait."""
     if decision.engaged:
-        await sync_to_async(tell_lockout)(request, decision)
+        await sync_to_async(report_lockout)(request, decision)
 
 
 def _note(record: logging.LogRecord) -> bool:

@@ -21,7 +21,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from doorkeep import Attempt, Key, Limiter, aio, http
-from doorkeep._leaving import error_classes
+from doorkeep._give_back import error_classes
 from doorkeep.errors import ConfigError
 from doorkeep.starlette.answers import admit
 
@@ -100,26 +100,26 @@ async def attempt_for(
         There is no key. Nothing was counted.
     """
     http.check_round_up(round_up)
-    given_back = error_classes(give_back_on)
+    classes = error_classes(give_back_on)
     scope, around = connection.scope, _blocks.get()
-    held = _for_block(scope, limiter, keys)
-    held = await count(scope, limiter, keys, held, cost=cost, round_up=round_up, rate_limit=rate_limit)
-    held.give_back_on += given_back
-    is_outermost, held.is_open = not held.is_open, True
-    _blocks.set((*around, _Block(_offered(scope), limiter, held)))
+    counted = _for_block(scope, limiter, keys)
+    counted = await count(scope, limiter, keys, counted, cost=cost, round_up=round_up, rate_limit=rate_limit)
+    counted.give_back_on += classes
+    is_outermost, counted.is_open = not counted.is_open, True
+    _blocks.set((*around, _Block(_offered(scope), limiter, counted)))
     try:
-        yield held.attempt
+        yield counted.attempt
     except Exception as error:
         if is_outermost:
-            await _ask(limiter, held.attempt._leave, error, held.give_back_on)
+            await _ask(limiter, counted.attempt._give_back, error, counted.give_back_on)
         raise
     finally:
-        held.is_open = not is_outermost
+        counted.is_open = not is_outermost
         _blocks.set(around)
 
 
-class Held:
-    """An attempt at hand in a request, and which exceptions give it back."""
+class Counted:
+    """What one limiter counted for a request: its attempt, and the exception classes that give it back."""
 
     __slots__ = ("attempt", "give_back_on", "is_open")
 
@@ -133,9 +133,9 @@ class Held:
 class _Block:
     """A block of `attempt_for`, and the keys that blocks inside it have asked for."""
 
-    request: dict[AnyLimiter, Held]
+    request: dict[AnyLimiter, Counted]
     limiter: AnyLimiter
-    held: Held
+    counted: Counted
     used: set[Key] = field(default_factory=set)
 
 
@@ -143,21 +143,21 @@ async def count(
     scope: Scope,
     limiter: AnyLimiter,
     keys: Iterable[Key],
-    held: Held | None,
+    counted: Counted | None,
     *,
     cost: int,
     round_up: Duration | None,
     rate_limit: bool,
-) -> Held:
+) -> Counted:
     """Count keys in an attempt at hand or a new one, or raise the denial."""
     keys = tuple(keys)
-    if held is None:
-        held = Held(await _ask(limiter, limiter.attempt, *keys, cost=cost))
-        decision = held.attempt.decision
+    if counted is None:
+        counted = Counted(await _ask(limiter, limiter.attempt, *keys, cost=cost))
+        decision = counted.attempt.decision
     else:
-        decision = await _ask(limiter, held.attempt.extend, *keys, cost=cost)
+        decision = await _ask(limiter, counted.attempt.extend, *keys, cost=cost)
     admit(scope, decision, keys, round_up=round_up, rate_limit=rate_limit)
-    return held
+    return counted
 
 
 def check_limiter(limiter: object) -> None:
@@ -166,20 +166,20 @@ def check_limiter(limiter: object) -> None:
         raise ConfigError("limiter must be a Limiter")
 
 
-def at_hand(scope: Scope, limiter: AnyLimiter) -> Held | None:
+def at_hand(scope: Scope, limiter: AnyLimiter) -> Counted | None:
     """Return the attempt of the block around, or take the one that was offered."""
     block = _innermost(scope, limiter)
     # Taken before anything is awaited: of blocks that run at once only one has what middleware counted.
-    return _offered(scope).pop(limiter, None) if block is None else block.held
+    return _offered(scope).pop(limiter, None) if block is None else block.counted
 
 
-def offer(scope: Scope, limiter: AnyLimiter, held: Held) -> None:
+def offer(scope: Scope, limiter: AnyLimiter, counted: Counted) -> None:
     """Leave an attempt that no block is around for the first block of the request."""
-    if not held.is_open:
-        _offered(scope)[limiter] = held
+    if not counted.is_open:
+        _offered(scope)[limiter] = counted
 
 
-def _for_block(scope: Scope, limiter: AnyLimiter, keys: tuple[Key, ...]) -> Held | None:
+def _for_block(scope: Scope, limiter: AnyLimiter, keys: tuple[Key, ...]) -> Counted | None:
     # Of the blocks inside one block, the first that asks for a key shares what is counted. The next is another guess.
     block = _innermost(scope, limiter)
     if block is not None:
@@ -192,13 +192,13 @@ def _for_block(scope: Scope, limiter: AnyLimiter, keys: tuple[Key, ...]) -> Held
 def _innermost(scope: Scope, limiter: AnyLimiter) -> _Block | None:
     request = _offered(scope)
     mine = (block for block in reversed(_blocks.get()) if block.request is request and block.limiter is limiter)
-    return next((block for block in mine if block.held.is_open), None)
+    return next((block for block in mine if block.counted.is_open), None)
 
 
-def _offered(scope: Scope) -> dict[AnyLimiter, Held]:
+def _offered(scope: Scope) -> dict[AnyLimiter, Counted]:
     # In the scope itself and not in its state, which some servers give to all requests. Every copy of the scope that
     # middleware makes has the same one, so that it stands for the request.
-    offered: dict[AnyLimiter, Held] = scope.setdefault("doorkeep.attempts", {})
+    offered: dict[AnyLimiter, Counted] = scope.setdefault("doorkeep.attempts", {})
     return offered
 
 

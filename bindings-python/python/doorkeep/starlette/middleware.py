@@ -112,9 +112,9 @@ class AddressLimit:
             return
         keys = keys_for(self.rules, address=address)
         scope, limiter = connection.scope, self.limiter
-        held = at_hand(scope, limiter)
-        held = await count(scope, limiter, keys, held, cost=self.cost, round_up=None, rate_limit=self.rate_limit)
-        offer(scope, limiter, held)
+        counted = at_hand(scope, limiter)
+        counted = await count(scope, limiter, keys, counted, cost=self.cost, round_up=None, rate_limit=self.rate_limit)
+        offer(scope, limiter, counted)
 
 
 def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None]:
