@@ -5,6 +5,8 @@ table, on one that is in the table and not in the code, and on a room that impor
 what passes has no circle. Run by `make lint`.
 """
 
+import ast
+import graphlib
 import posixpath
 import re
 import sys
@@ -51,9 +53,31 @@ def typescript_imports(text: str, file: PurePosixPath) -> set[str]:
     return {name.split("/")[0] for name in (posixpath.normpath(file.parent / path) for path in paths)}
 
 
+def python_imports(text: str, _file: PurePosixPath) -> set[str]:
+    """Return the first step of each module below `doorkeep`, and each name that is imported from `doorkeep` itself."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "doorkeep":
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("doorkeep."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {name.name.split(".")[1] for name in node.names if name.name.startswith("doorkeep.")}
+    return found
+
+
+def python_exports(text: str) -> dict[str, str]:
+    """Return the room of each name that the package imports from one of its modules."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    lifted = [(node.module.split("."), node.names) for node in nodes if node.module is not None]
+    return {name.name: path[1] for path, names in lifted if len(path) > 1 for name in names}
+
+
 LANGUAGES = [
     Language("core/src", ".rs", "lib.rs", re.compile(r"//[^\n]*"), rust_imports, rust_exports),
     Language("bindings-node/lib", ".ts", "index.ts", re.compile(r"//[^\n]*"), typescript_imports, lambda _: {}),
+    # Nothing is stripped as a comment: the syntax tree has none.
+    Language("bindings-python/python/doorkeep", ".py", "__init__.py", re.compile("$^"), python_imports, python_exports),
 ]
 
 
@@ -100,10 +124,28 @@ def differences(language: Language, page: str) -> list[str]:
     return [f"{language.folder}: {text}" for text in wrong]
 
 
+def python_circle() -> list[str]:
+    """Return the first circle of imports between modules of the Python package, as one line."""
+    source = ROOT / "bindings-python/python"
+    files = {".".join(file.relative_to(source).with_suffix("").parts): file for file in source.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): file for name, file in files.items() if name != "doorkeep.__init__"}
+    graph: dict[str, set[str]] = {}
+    for name, file in modules.items():
+        nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+        named = {(node.module, part.name) for node in nodes for part in node.names}
+        steps = {f"{module}.{part}" if f"{module}.{part}" in modules else str(module) for module, part in named}
+        graph[name] = steps & modules.keys() - {name}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [f"bindings-python: circle of imports: {' -> '.join(reversed(error.args[1]))}"]
+    return []
+
+
 def main() -> None:
     """Print what is wrong, and fail if anything is."""
     page = (ROOT / "ARCHITECTURE.md").read_text()
-    wrong = [text for language in LANGUAGES for text in differences(language, page)]
+    wrong = [text for language in LANGUAGES for text in differences(language, page)] + python_circle()
     if wrong:
         sys.exit("\n".join(wrong))
 

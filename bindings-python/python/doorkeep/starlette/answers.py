@@ -1,67 +1,62 @@
-"""What a denied request is answered, in middleware and by exception handlers alike.
+"""The answers to denied requests, shared by middleware and exception handlers.
 
-Knows no limiter: it is given a decision, or an error that holds one. Invariant: the bytes depend on the decision and
-on the guard's options alone, so that they are the same for accounts that exist and accounts that do not.
+Knows no limiter: it gets a decision, or an error that carries one. Invariant: the bytes depend only on the decision and
+on the options of the guard, so that they are the same for accounts that exist and accounts that do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 from starlette.websockets import WebSocket, WebSocketState
 
-from doorkeep import ConfigError, Decision, Key, http
+from doorkeep import Decision, Key, http
 from doorkeep.errors import AttemptDenied, InvalidKeyError, LimiterUnavailable, RateLimitExceeded
+from doorkeep.starlette.fields import Fields, keep
 
-# Where fields for an answer wait in the scope until it starts.
-_FIELDS = "doorkeep.fields"
 _TOO_MANY = "Too many attempts"
 _BAD = "Bad request"
-# RFC 6455: the server ends the connection because of a policy.
+# RFC 6455: the connection ends because a message violates a policy.
 _POLICY_VIOLATION = 1008
 
 
 def install(app: Starlette) -> None:
     """Answer denials: 429 with ``Retry-After``, 503 when the limiter is unavailable, 400 for an invalid key.
 
-    ``Retry-After`` is left out when waiting cannot help, or the wait is not known. A websocket is refused with the same
-    answer where the server can send one before accepting it, and closed with code 1008 otherwise. A mounted application
-    answers its own errors.
-    Without `install` a denial and a lost address are answered as any other ``HTTPException``; an invalid key and
-    `RateLimitExceeded` are a 500.
+    ``Retry-After`` is omitted when waiting cannot help or the wait is unknown. A websocket gets the same answer if the
+    server can send one before accepting it; otherwise it is closed with code 1008. A mounted application answers its
+    own errors. Without `install` a denial and a lost address are answered like any other ``HTTPException``; an invalid
+    key and `RateLimitExceeded` become a 500.
 
     Parameters
     ----------
     app
-        An application of Starlette or FastAPI that has not started. Its handlers of `AttemptDenied`, `InvalidKeyError`
-        and `RateLimitExceeded` are set; a handler of your own, added later, takes their place and finds the header
+        An application of Starlette or FastAPI that has not started. This sets its handlers of `AttemptDenied`,
+        `InvalidKeyError` and `RateLimitExceeded`. Your own handler, added later, replaces them; it finds the header
         fields to send in ``error.headers``.
     """
     for error in (AttemptDenied, InvalidKeyError, RateLimitExceeded):
         app.add_exception_handler(error, _handle)
-    app.add_middleware(_Fields)
+    app.add_middleware(Fields)
 
 
 def admit(
     scope: Scope, decision: Decision, keys: Iterable[Key], *, round_up: Any = None, rate_limit: bool = False
 ) -> None:
-    """Raise a denial; of an admitted request, keep the fields for its answer."""
+    """Raise a denial, or keep the header fields for the answer to an admitted request."""
     if not decision.allowed:
         error = _Unavailable(decision) if decision.reason == "unavailable" else _Denied(decision)
         error.keys = tuple(keys)
         error._headers = http.headers(decision, keys, round_up=round_up, rate_limit=rate_limit)
         raise error
     if rate_limit and scope["type"] == "http":
-        if _FIELDS not in scope:
-            raise ConfigError("rate_limit needs install(app)")
-        scope[_FIELDS].append(http.headers(decision, keys, round_up=round_up, rate_limit=True))
+        keep(scope, http.headers(decision, keys, round_up=round_up, rate_limit=True))
 
 
 def answer(error: Exception) -> Response:
@@ -78,7 +73,7 @@ def _detail(decision: Decision) -> str:
 
 
 class _Answered(HTTPException):
-    """Makes a denial one that the framework itself can answer, in an application without `install`."""
+    """A denial that the framework itself can answer, in an application without `install`."""
 
     decision: Decision
 
@@ -103,7 +98,7 @@ class _Unavailable(LimiterUnavailable, _Answered):  # type: ignore[misc]
 
 
 class LostAddress(InvalidKeyError, HTTPException):
-    """The client has closed its connection, and with it went its address; answered 400 without `install`, too."""
+    """The client has closed its connection, so its address is lost: answered with 400, even without `install`."""
 
     def __init__(self) -> None:
         HTTPException.__init__(self, 400, _BAD, {"Cache-Control": "no-store"})
@@ -113,38 +108,12 @@ class LostAddress(InvalidKeyError, HTTPException):
 
 
 async def refuse(websocket: WebSocket, response: Response) -> None:
-    """Refuse a websocket: by an answer of HTTP while the server can send one, else by closing it."""
+    """Refuse a websocket: with an HTTP answer if the server can still send one, otherwise by closing it."""
     unanswered = websocket.application_state is WebSocketState.CONNECTING
     if unanswered and "websocket.http.response" in websocket.scope.get("extensions", {}):
         await websocket.send_denial_response(response)
     else:
         await websocket.close(_POLICY_VIOLATION)
-
-
-def collecting_fields(scope: Scope, send: Send) -> Send:
-    """Make a `send` that adds to an answer the fields that guards within have kept for it."""
-    fields: list[Mapping[str, str]] = []
-    scope[_FIELDS] = fields
-
-    async def send_with_fields(message: Message) -> None:
-        if fields and message["type"] == "http.response.start":
-            message.setdefault("headers", [])  # which an application may leave out
-            headers = MutableHeaders(scope=message)
-            for name, value in (item for kept in fields for item in kept.items()):
-                headers.append(name, value)
-        await send(message)
-
-    return send_with_fields
-
-
-class _Fields:
-    """Sends the fields that guards have asked for, with whatever answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, collecting_fields(scope, send) if scope["type"] == "http" else send)
 
 
 async def _handle(connection: HTTPConnection, error: Exception) -> Any:

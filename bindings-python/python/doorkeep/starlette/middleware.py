@@ -16,8 +16,9 @@ from starlette.websockets import WebSocket
 
 from doorkeep import ClientIp, ConfigError, keys_for
 from doorkeep.errors import AttemptDenied, InvalidKeyError
-from doorkeep.starlette.answers import LostAddress, answer, collecting_fields, refuse
+from doorkeep.starlette.answers import LostAddress, answer, refuse
 from doorkeep.starlette.attempts import AnyLimiter, at_hand, check_limiter, count, offer
+from doorkeep.starlette.fields import collecting_fields
 
 if TYPE_CHECKING:
     from doorkeep._native import _AnyRule
