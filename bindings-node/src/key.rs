@@ -17,7 +17,7 @@ pub(crate) fn one_part(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let rule = call.realm.rule(number)?;
     let key = call.text(1, |part| rule.key(&[part]))?.ok_or_else(|| input::part_not_text(1))??;
-    write(call.realm.slots, number, &key);
+    write(call.realm.slots, 0, number, &key);
     Ok(UNDEFINED)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn parts(call: &Call<'_, ()>) -> Result {
         parts.push(part.ok_or_else(|| input::part_not_text(position + 1))?);
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    write(call.realm.slots, number, &rule.key(&parts)?);
+    write(call.realm.slots, 0, number, &rule.key(&parts)?);
     Ok(UNDEFINED)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn parts(call: &Call<'_, ()>) -> Result {
 pub(crate) fn address(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let key = call.realm.rule(number)?.ip_key(&address_text(call, 1)?)?;
-    write(call.realm.slots, number, &key);
+    write(call.realm.slots, 0, number, &key);
     Ok(UNDEFINED)
 }
 
@@ -81,7 +81,8 @@ fn at(realm: &Realm, index: usize) -> Result<Key> {
     Ok(Key::from_digest(realm.rule(rule)?, Digest::from_bytes(digest), flags & ADDRESS != 0))
 }
 
-fn write(slots: Slots, rule: u32, key: &Key) {
+/// Writes a key at a position below `KEYS`.
+pub(crate) fn write(slots: Slots, index: usize, rule: u32, key: &Key) {
     let digest = key.digest();
     let mut words = [0; KEY_WORDS];
     words[0] = rule;
@@ -89,5 +90,5 @@ fn write(slots: Slots, rule: u32, key: &Key) {
         *word = bytes.iter().fold(0, |word, &byte| word << 8 | u32::from(byte));
     }
     words[KEY_WORDS - 1] = if key.is_address() { ADDRESS } else { 0 };
-    slots.put_key(words);
+    slots.put_key(index, words);
 }

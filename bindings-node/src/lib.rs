@@ -23,6 +23,7 @@ mod fixed_window;
 mod http;
 mod js;
 mod key;
+mod keys_for;
 mod limiter;
 mod methods;
 mod options;
@@ -78,6 +79,7 @@ fn open(env: napi::sys::napi_env) -> failure::Result {
         (c"key", key::one_part),
         (c"keyOfParts", key::parts),
         (c"ipKey", key::address),
+        (c"keysFor", keys_for::create),
         (c"network", key::network),
         (c"preset", advice::preset),
         (c"lint", advice::lint),

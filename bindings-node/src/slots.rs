@@ -42,7 +42,7 @@ pub(crate) enum Place {
     Now = 9,
     /// From JavaScript: the cost of the call, or one of the two below.
     Cost = 10,
-    /// From JavaScript: how many keys the call names.
+    /// How many keys: that the call names, or that it made.
     Keys = 11,
     /// Which call an answer belongs to that came later.
     Ticket = 12,
@@ -97,9 +97,10 @@ impl Slots {
         unsafe { self.numbers.add(NUMBERS).cast::<[u32; KEY_WORDS]>().add(index).read() }
     }
 
-    /// Writes the words of a new key where the first key lies.
-    pub(crate) fn put_key(self, words: [u32; KEY_WORDS]) {
-        // SAFETY: the words follow the numbers.
-        unsafe { self.numbers.add(NUMBERS).cast::<[u32; KEY_WORDS]>().write(words) }
+    /// Writes the words of a new key at `index`, which is below `KEYS`.
+    pub(crate) fn put_key(self, index: usize, words: [u32; KEY_WORDS]) {
+        assert!(index < KEYS, "callers bound the number of keys");
+        // SAFETY: the words follow the numbers, and `index` is in bounds.
+        unsafe { self.numbers.add(NUMBERS).cast::<[u32; KEY_WORDS]>().add(index).write(words) }
     }
 }

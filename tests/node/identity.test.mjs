@@ -256,6 +256,19 @@ describe('the keys of a request', () => {
     assert.equal(key.digest, rule.key('7', '2001:db8:1::/48').digest)
   })
 
+  it('may be more than a limiter accepts, in the order of the rules', () => {
+    const many = Array.from(
+      { length: 40 },
+      (_, n) => new Rule(`rule-${n}`, '5/1m', { by: n % 2 ? ['account'] : ['address'] }),
+    )
+    const keys = keysFor(many, { address, account })
+    assert.deepEqual(digests(keys), digests(many.map((rule, n) => (n % 2 ? rule.key(account) : rule.ipKey(address)))))
+    assert.deepEqual(
+      keysFor(many, { address: null, account }).map(({ rule }) => rule),
+      many.filter(({ by }) => by[0] === 'account').map(({ name }) => name),
+    )
+  })
+
   it('of an address may not be forgiven', async () => {
     const attempt = await new Limiter().attempt(keysFor([loginIp], { address }))
     await assert.rejects(attempt.success({ forgive: [loginIp] }), ConfigError)
@@ -290,7 +303,7 @@ describe('the keys of a request', () => {
   })
 
   it('need an address to be named, be it none', () => {
-    for (const values of [{ account }, { account, ip: address }, { account, adress: address }]) {
+    for (const values of [{ account }, { account, address: undefined }, { account, ip: address }]) {
       assert.throws(() => keysFor(rules, values), {
         code: 'DOORKEEP_CONFIG',
         message: 'a rule keyed by the address needs an address, or none by name, rule=`login-ip`',

@@ -147,6 +147,14 @@ interface Native {
   key(rule: number, part: string): Done
   keyOfParts(rule: number, parts: readonly Given[]): Done
   ipKey(rule: number, address: Given): Done
+  /** The keys from position `first` on lie in the slots, and how many there are. A string is a warning. */
+  keysFor(
+    rules: readonly number[],
+    address: Given,
+    words: readonly string[],
+    values: readonly Given[],
+    first: number,
+  ): string | Done
   network(address: Given, ipv6Prefix: Given): string | Failed
   preset(name: string): (NativeRule & { readonly by: readonly string[] }) | Failed
   lint(rules: readonly number[], forgive: readonly Given[]): readonly string[] | Failed

@@ -4,7 +4,7 @@
  * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
  */
 import { ConfigError } from '../errors.js'
-import { KEY_WORDS, KEYS, numbers, Place, words } from '../native/slots.js'
+import { KEY_WORDS, KEYS, numbers, Place, ruleNames, words } from '../native/slots.js'
 
 /** Writes the words of `key` at an offset of the slots. */
 let write: (key: Key, offset: number) => void
@@ -22,18 +22,18 @@ export class Key {
   readonly #flags: number
 
   /**
-   * Reads the key that the latest native call wrote.
+   * Reads a key that the latest native call wrote, at an offset of the words.
    *
    * @internal
    */
-  constructor(rule: string) {
-    this.rule = rule
-    this.#rule = words[0]
-    this.#first = words[1]
-    this.#second = words[2]
-    this.#third = words[3]
-    this.#fourth = words[4]
-    this.#flags = words[5]
+  constructor(offset = 0) {
+    this.#rule = words[offset]
+    this.#first = words[offset + 1]
+    this.#second = words[offset + 2]
+    this.#third = words[offset + 3]
+    this.#fourth = words[offset + 4]
+    this.#flags = words[offset + 5]
+    this.rule = ruleNames[this.#rule]
   }
 
   /** The first 16 bytes of the hash as lower-case hex, the same in every language. */

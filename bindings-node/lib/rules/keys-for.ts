@@ -1,27 +1,27 @@
 /**
- * The keys of a request, from what the rules say that they are keyed by.
+ * The keys of a request, from what its rules are keyed by. The core makes them and knows all rules about them.
  *
- * Knows no framework and hashes nothing itself. Invariant: a rule on the address never gets a key without an address, and
- * no rule gets a key of which a part is missing.
+ * Knows no framework.
  */
-import { ConfigError, InvalidKeyError } from '../errors.js'
-import { network } from '../identity/network.js'
+import { ConfigError } from '../errors.js'
+import { native } from '../native/binding.js'
+import { sound } from '../native/failure.js'
+import { KEY_WORDS, KEYS, numbers, Place } from '../native/slots.js'
 import { isPlain, ownValue } from '../options/options.js'
-import type { Key } from './key.js'
-import { KeyRule } from './rule.js'
+import { Key } from './key.js'
+import { KeyRule, numberOf } from './rule.js'
 
 /** What keys are made of: the address of the client, and a text for each other word of the rules. */
 export interface KeyValues {
   /**
-   * What {@link ClientIp.resolve} returned: null when the request has no address. To be left out only if no rule is on
-   * the address; `undefined` counts as left out.
+   * What {@link ClientIp.resolve} returned: null when the request has no address. May be left out only if no rule is keyed
+   * by the address; `undefined` counts as left out.
    */
   readonly address?: string | null | undefined
   /** In its canonical spelling: `account: canonicalEmail(body.email)`. Those that no rule names are ignored. */
   readonly [word: string]: string | null | undefined
 }
 
-const ADDRESS = 'address'
 let hasWarned = false
 
 /**
@@ -35,49 +35,37 @@ let hasWarned = false
  * keysFor([loginIp, loginAccountIp], { address: clientIp.resolve(peer, headers), account: canonicalEmail(email) })
  * ```
  * @throws {@link InvalidKeyError} when a word has no text, the address is none, or no rule is left: answer 400.
- * @throws {@link ConfigError} when a rule has no `by`, or is on the address and none was named, not even `null`.
+ * @throws {@link ConfigError} when a rule has no `by`, or is keyed by the address and `address` was left out.
  */
 export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
   if (!isPlain(values)) throw new ConfigError('values must be a plain object')
+  const list = listed(rules)
+  const asked = list.map(numberOf)
+  const words: string[] = []
+  for (const { by } of list) for (const word of by) if (!words.includes(word)) words.push(word)
+  const texts = words.map((word) => ownValue(values, word))
   const keys: Key[] = []
-  const address = ownValue(values, ADDRESS) ?? undefined
-  for (const rule of listed(rules)) {
-    if (!(rule instanceof KeyRule)) throw new ConfigError('rules must be made by Rule or StrikeRule')
-    const { name, by } = rule
-    if (by.length === 0) throw new ConfigError(`a rule must say what it is keyed by, rule=\`${name}\``)
-    if (by.includes(ADDRESS) && ownValue(values, ADDRESS) === undefined) {
-      throw new ConfigError(`a rule keyed by the address needs an address, or none by name, rule=\`${name}\``)
-    }
-    if (address === undefined && by.includes(ADDRESS)) warnOfNoAddress()
-    else if (address !== undefined && by.length === 1 && by[0] === ADDRESS) keys.push(rule.ipKey(address))
-    else keys.push(rule.key(...(by.map((word) => part(rule, word, values)) as [string, ...string[]])))
-  }
-  if (keys.length === 0) {
-    throw new InvalidKeyError('no key is left: the address is missing, and there is no rule without it')
-  }
+  let all: number
+  do {
+    const warning = sound(native.keysFor(asked, ownValue(values, 'address'), words, texts, keys.length))
+    all = numbers[Place.Keys]
+    // Rarely more than one turn: the slots have room for as many keys as a limiter accepts.
+    for (let index = 0; index < KEYS && keys.length < all; index += 1) keys.push(new Key(index * KEY_WORDS))
+    if (warning !== undefined) warnOnce(warning)
+  } while (keys.length < all)
   return keys
 }
 
-function listed(rules: KeyRule | Iterable<KeyRule>): Iterable<unknown> {
-  if (typeof rules !== 'object' || rules === null || !(Symbol.iterator in rules)) return [rules]
-  return rules
+function listed(rules: KeyRule | Iterable<KeyRule>): readonly KeyRule[] {
+  const isList = typeof rules === 'object' && rules !== null && Symbol.iterator in rules
+  const list: readonly unknown[] = isList ? [...rules] : [rules]
+  if (list.every((rule) => rule instanceof KeyRule)) return list
+  throw new ConfigError('rules must be made by Rule or StrikeRule')
 }
 
-function part(rule: KeyRule, word: string, values: KeyValues): string {
-  const text = ownValue(values, word)
-  // What is no text is no address either.
-  if (word === ADDRESS) return network(text as string, rule.ipv6Prefix)
-  if (typeof text !== 'string' || text === '') {
-    const words = `rule=\`${rule.name}\`, word=\`${word}\``
-    throw new InvalidKeyError(`a key needs a text for each word of its rule, ${words}`)
-  }
-  return text
-}
-
-/** Says once that there are requests to which rules on the address do not apply. */
-export function warnOfNoAddress(): void {
+/** Warns that there are requests to which rules on the address do not apply. */
+function warnOnce(warning: string): void {
   if (hasWarned) return
   hasWarned = true
-  const text = 'a request has no address: rules on the address are left out for such requests, the others stand'
-  process.emitWarning(text, { type: 'DoorkeepWarning', code: 'DOORKEEP_NO_ADDRESS' })
+  process.emitWarning(warning, { type: 'DoorkeepWarning', code: 'DOORKEEP_NO_ADDRESS' })
 }

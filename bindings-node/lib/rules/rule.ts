@@ -65,7 +65,7 @@ export abstract class KeyRule {
     const [first] = parts
     const single = parts.length === 1 && typeof first === 'string'
     sound(single ? native.key(this.#number, first) : native.keyOfParts(this.#number, parts))
-    return new Key(this.name)
+    return new Key()
   }
 
   /**
@@ -75,7 +75,7 @@ export abstract class KeyRule {
    */
   ipKey(address: string): Key {
     sound(native.ipKey(this.#number, address))
-    return new Key(this.name)
+    return new Key()
   }
 
   /** The most attempts that can pass on one key in any half-open span of this length, from a fresh start. */
