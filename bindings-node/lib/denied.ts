@@ -5,7 +5,7 @@
  */
 import { DoorkeepError, describe, NO_STORE } from './errors.js'
 import * as http from './http.js'
-import type { Decision } from './limiters/decision.js'
+import { type Decision, Outcome } from './limiters/decision.js'
 import { type Duration, known } from './options/options.js'
 import type { Key, Keys } from './rules/key.js'
 
@@ -19,6 +19,15 @@ export interface DeniedOptions {
 }
 
 const OPTIONS: ReadonlySet<string> = new Set(['message', 'keys', 'roundUp'])
+
+/** The options of a {@link RateLimitExceeded}. */
+export interface ExceededOptions {
+  readonly message?: string | undefined
+  /** How long its subject has to wait, in milliseconds; null when that is unknown or waiting does not help. */
+  readonly retryAfterMs?: number | null | undefined
+}
+
+const EXCEEDED: ReadonlySet<string> = new Set(['message', 'retryAfterMs'])
 
 /** An attempt was denied: answer 429. The limiters answer with a {@link Decision}; code that prefers to throw has this. */
 export class AttemptDenied extends DoorkeepError {
@@ -57,6 +66,35 @@ export class LimiterUnavailable extends AttemptDenied {
   static {
     describe(LimiterUnavailable, 'LimiterUnavailable', 503)
   }
+}
+
+/**
+ * Something may not be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no
+ * limiter does.
+ */
+export class RateLimitExceeded extends DoorkeepError {
+  readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
+  /** How long its subject has to wait, in milliseconds; null when that is unknown or waiting does not help. */
+  readonly retryAfterMs: number | null
+  /** `Cache-Control`, and `Retry-After` when the wait is known. Express and Fastify send them by themselves. */
+  override readonly headers: Readonly<Record<string, string>>
+
+  /** The message may stand bare or as an option. */
+  constructor(options?: string | ExceededOptions) {
+    const { message, retryAfterMs } = known(typeof options === 'string' ? { message: options } : options, EXCEEDED)
+    super(message ?? 'rate limit exceeded')
+    this.retryAfterMs = retryAfterMs ?? null
+    this.headers = Object.freeze({ ...http.headers(limited(this.retryAfterMs)), ...NO_STORE })
+  }
+  static {
+    describe(RateLimitExceeded, 'RateLimitExceeded', 429)
+  }
+}
+
+/** A denial of which only the wait is known. */
+function limited(retryAfterMs: number | null): Decision {
+  const known = { outcome: Outcome.Denied, reason: 'limited', rule: null, retryAfterMs, remaining: 0, resetAfterMs: 0 }
+  return known as Decision
 }
 
 function denial(options: string | DeniedOptions | undefined): DeniedOptions {

@@ -51,18 +51,6 @@ export class InvalidKeyError extends DoorkeepError {
   }
 }
 
-/** Something may not be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no limiter does. */
-export class RateLimitExceeded extends DoorkeepError {
-  readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
-
-  constructor(message = 'rate limit exceeded') {
-    super(message)
-  }
-  static {
-    describe(RateLimitExceeded, 'RateLimitExceeded', 429)
-  }
-}
-
 /**
  * On the prototype and not enumerable, as the names of the language's own errors are.
  *

@@ -1,12 +1,17 @@
 /** The package: limiters that protect login endpoints against guessing. Everything public is named here. */
 
-export { AttemptDenied, type DeniedOptions, LimiterUnavailable } from './denied.js'
+export {
+  AttemptDenied,
+  type DeniedOptions,
+  type ExceededOptions,
+  LimiterUnavailable,
+  RateLimitExceeded,
+} from './denied.js'
 export {
   ConfigError,
   DoorkeepError,
   type ErrorCode,
   InvalidKeyError,
-  RateLimitExceeded,
 } from './errors.js'
 export * as http from './http.js'
 export { canonicalEmail, canonicalUsername, type EmailOptions } from './identity/canonical.js'

@@ -4,7 +4,8 @@
  * Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider said true, or
  * when the claims name nobody to limit.
  */
-import { ConfigError, RateLimitExceeded } from './errors.js'
+import { RateLimitExceeded } from './denied.js'
+import { ConfigError } from './errors.js'
 import { native } from './native/binding.js'
 import { raise } from './native/failure.js'
 import { known } from './options/options.js'
@@ -15,6 +16,13 @@ export interface RateLimitProvider {
   allow(key: string): boolean | Promise<boolean>
   /** {@link allow}, at once. Asked by {@link IssueGuard.checkSync} when it is there. */
   allowSync?(key: string): boolean
+  /**
+   * The wait in milliseconds until this key may pass; null when it is unknown. Called after a no when it exists: the
+   * {@link RateLimitExceeded} then has the wait.
+   */
+  retryAfterMs?(key: string): number | null | undefined | Promise<number | null | undefined>
+  /** {@link retryAfterMs}, at once. Called by {@link IssueGuard.checkSync} when it exists. */
+  retryAfterMsSync?(key: string): number | null | undefined
   /** Forgets what was counted for this key. */
   reset(key: string): unknown
   /** Releases what the provider holds. It may be called again. */
@@ -89,11 +97,12 @@ export class IssueGuard {
    *
    * @throws {@link RateLimitExceeded} when the provider said false: answer 429 and issue nothing.
    * @throws {@link InvalidKeyError} when the key of the claims is neither text nor a whole number: answer 400.
-   * @throws {@link ConfigError} when the provider said neither true nor false.
+   * @throws {@link ConfigError} when the provider answered neither true nor false, or its wait is not a number.
    */
   async check(claims: unknown): Promise<void> {
     const key = textOf('key', this.#key(claims))
-    if (key !== UNLIMITED) admit(await this.#provider.allow(key))
+    if (key === UNLIMITED || checked(await this.#provider.allow(key))) return
+    throw exceeded(await this.#provider.retryAfterMs?.(key))
   }
 
   /** {@link check}, at once. A provider that answers with promises needs an `allowSync` for it. */
@@ -101,16 +110,25 @@ export class IssueGuard {
     const key = textOf('key', this.#key(claims))
     if (key === UNLIMITED) return
     const provider = this.#provider
-    admit(provider.allowSync === undefined ? provider.allow(key) : provider.allowSync(key))
+    if (checked(provider.allowSync === undefined ? provider.allow(key) : provider.allowSync(key))) return
+    throw exceeded(
+      provider.retryAfterMsSync === undefined ? provider.retryAfterMs?.(key) : provider.retryAfterMsSync(key),
+    )
   }
 }
 
-function admit(answer: unknown): void {
-  // A promise is truthy: one that nobody awaits must not issue.
+function checked(answer: unknown): boolean {
+  // A promise is truthy: one that is not awaited must not issue.
   if (typeof answer !== 'boolean') {
     throw new ConfigError(`a provider must answer true or false, type=\`${typeof answer}\``)
   }
-  if (!answer) throw new RateLimitExceeded()
+  return answer
+}
+
+function exceeded(wait: unknown): RateLimitExceeded {
+  if (wait === undefined || wait === null) return new RateLimitExceeded()
+  if (typeof wait === 'number' && wait >= 0) return new RateLimitExceeded({ retryAfterMs: wait })
+  throw new ConfigError(`retryAfterMs of a provider must be a number from 0 or null, type=\`${typeof wait}\``)
 }
 
 /** A claim by its name: the object's own or its class's, never one that was put on the prototype of all objects. */

@@ -514,6 +514,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         for (const [error, ...expected] of [
           [new InvalidKeyError('empty'), 400, '{"error":"invalid key"}', null],
           [new RateLimitExceeded(), 429, '{"error":"too many attempts"}', null],
+          [new RateLimitExceeded({ retryAfterMs: 1500 }), 429, '{"error":"too many attempts"}', '2'],
           [new AttemptDenied(denied), 429, '{"error":"too many attempts"}', '60'],
           [new LimiterUnavailable(gone), 503, '{"error":"temporarily unavailable"}', '1'],
         ]) {

@@ -87,6 +87,33 @@ describe('issuing', () => {
     await guard.check({ sub: 'bob' })
   })
 
+  it('is refused with the wait of the bucket, and its header fields', async () => {
+    const guard = new IssueGuard(bucket())
+    await guard.check({ sub: 'ann' })
+    const expected = { retryAfterMs: 60_000, headers: { 'Retry-After': '60', 'Cache-Control': 'no-store' } }
+    await assert.rejects(guard.check({ sub: 'ann' }), expected)
+    assert.throws(() => guard.checkSync({ sub: 'ann' }), expected)
+  })
+
+  it('is refused without Retry-After by a provider that knows no wait', async () => {
+    const expected = { retryAfterMs: null, headers: { 'Cache-Control': 'no-store' } }
+    for (const wait of [{}, { retryAfterMs: async () => null }, { retryAfterMs() {} }]) {
+      await assert.rejects(new IssueGuard({ ...provider(() => false), ...wait }).check({ sub: 'ann' }), expected)
+    }
+  })
+
+  it('fails by a wait that is not a number from 0, or that only arrives later', async () => {
+    for (const odd of ['60', -1, Number.NaN, {}, true, 60n]) {
+      const guard = new IssueGuard({ ...provider(() => false), retryAfterMs: async () => odd })
+      const expected = {
+        code: 'DOORKEEP_CONFIG',
+        message: /^retryAfterMs of a provider must be a number from 0 or null/,
+      }
+      await assert.rejects(guard.check({ sub: 'ann' }), expected)
+      assert.throws(() => guard.checkSync({ sub: 'ann' }), expected)
+    }
+  })
+
   it('counts odd subjects each for itself', () => {
     const guard = new IssueGuard(bucket())
     const subjects = ['__proto__', 'constructor', '\0', '\ud800', '\ud801', ' ', 'x'.repeat(100_000)]

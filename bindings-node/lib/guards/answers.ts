@@ -4,8 +4,8 @@
  * Knows no request. Invariant: the bytes depend on the decision alone, never on whether the account exists.
  * Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
-import { AttemptDenied } from '../denied.js'
-import { InvalidKeyError, NO_STORE, RateLimitExceeded } from '../errors.js'
+import { AttemptDenied, RateLimitExceeded } from '../denied.js'
+import { InvalidKeyError, NO_STORE } from '../errors.js'
 import { status } from '../http.js'
 import type { Decision } from '../limiters/decision.js'
 
@@ -32,7 +32,6 @@ const TOO_MANY = 'too many attempts'
 
 /** The answer to a key that cannot be counted. */
 export const INVALID_KEY: GuardAnswer = refusal(400, 'invalid key')
-const EXCEEDED: GuardAnswer = refusal(429, TOO_MANY)
 
 /** The answer to a decision, with the header fields that go with it. */
 export function answer(decision: Decision, fields: Readonly<Record<string, string>>): GuardAnswer {
@@ -44,7 +43,7 @@ export function answer(decision: Decision, fields: Readonly<Record<string, strin
 /** The answer to an error that says what a guard would have answered; undefined to any other. */
 export function answerTo(error: unknown): GuardAnswer | undefined {
   if (error instanceof InvalidKeyError) return INVALID_KEY
-  if (error instanceof RateLimitExceeded) return EXCEEDED
+  if (error instanceof RateLimitExceeded) return refusal(429, TOO_MANY, error.headers)
   // One that holds an admission is a mistake, to which there is nothing to answer.
   if (!(error instanceof AttemptDenied) || error.decision.allowed) return undefined
   return answer(error.decision, error.headers)
