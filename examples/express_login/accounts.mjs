@@ -1,30 +1,30 @@
-// The accounts and clients of the example; in a real service all of it is in a database.
+// The accounts and clients of the example. A real service keeps them in a database.
 import { scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** The account of an email, or undefined. A database may find one account by several spellings; `email` is the stored one. */
+/** Returns the account of an email, or undefined. A database may find it by several spellings; `email` is the stored one. */
 export async function findAccount(email) {
   return accounts.get(email)
 }
 
-/** Whether this is the password of the account. Unknown accounts cost a hash, too, so that the time tells nothing. */
+/** Returns whether this is the account's password. An unknown account costs a hash too, so that timing reveals nothing. */
 export async function verifyPassword(account, password) {
   const { salt, hash } = account ?? nobody
   return timingSafeEqual(await hashOf(text(password), salt), hash) && account !== undefined
 }
 
-/** Whether this is the one-time code that was sent to the account. */
+/** Returns whether this is the one-time code that was sent to the account. */
 export function verifyCode(account, code) {
   const sent = account?.code ?? nobody.code
   return timingSafeEqual(digits(code), digits(sent)) && account !== undefined
 }
 
-/** Sends a link to an account, after the answer, so that its time tells nothing either. */
+/** Sends a link to an account, after the response, so that its timing reveals nothing either. */
 export function sendReset(_account) {
   setImmediate(() => console.log('a link is on its way'))
 }
 
-/** The subject that a secret belongs to, or undefined. */
+/** Returns the client's id if this is its secret, or undefined. */
 export async function verifyClient(id, secret) {
   const { salt, hash } = clients.get(id) ?? nobody
   return timingSafeEqual(await hashOf(text(secret), salt), hash) && clients.has(id) ? id : undefined
@@ -38,7 +38,7 @@ function digits(code) {
   return Buffer.from(text(code).slice(0, 6).padEnd(6, '-').replace(/\D/g, '-'))
 }
 
-// A body may hold anything where a text should be.
+// A body may contain anything where a string is expected.
 function text(value) {
   return typeof value === 'string' ? value : ''
 }

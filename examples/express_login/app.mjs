@@ -1,4 +1,4 @@
-// A service with the four endpoints that are guessed at: login, forgotten password, one-time code, token.
+// A service with the four endpoints that attackers guess at: login, forgotten password, one-time code, token.
 //
 // Run: PORT=3000 node examples/express_login/app.mjs. LOCKOUT_WINDOW is how long the fifth wrong password locks;
 // TRUSTED_PROXIES lists the addresses and networks of your own proxies, separated by commas; REDIS_URL names the Redis in
@@ -20,13 +20,13 @@ const store = redis ? new RedisStore(redis, { prefix: 'express-login' }) : undef
 const limiter = new Limiter({ store })
 const clientIp = new ClientIp({ trustedProxies: proxies.split(',').filter(Boolean) })
 
-// Wide, for everything that is posted from one address. The narrow rules are those of each endpoint.
+// A wide rule for everything that one address posts. Each endpoint has its own narrow rules.
 const postIp = new Rule('post-ip', '600/1m', { by: ['address'] })
 const loginAccountIp = new StrikeRule('login-account-ip', { threshold: 5, lockoutWindow, by: ['account', 'address'] })
-// The client first: an account that anybody can fill must not be the first to refuse.
+// The client first: the rule on the account, which anybody can fill, must not be the first to deny.
 const loginRules = [presets.loginIp, loginAccountIp, presets.loginAccount]
 
-// Keys are made before any account is looked up. What is no email is answered with 400.
+// Keys are built before any account is looked up. An invalid email is answered with 400.
 const email = (req) => canonicalEmail(req.body?.email)
 const address = (req) => clientAddress(req, clientIp)
 const keysOf =
@@ -37,7 +37,7 @@ const loginKeys = keysOf(loginRules)
 const resetKeys = keysOf([presets.resetIp, presets.resetSend])
 const codeKeys = keysOf([presets.otpIp, presets.otpVerify])
 
-/** The account, unless its stored name is denied: a database may find one account by several spellings. */
+/** Returns the account, unless its stored name is denied: a database may find one account under several spellings. */
 async function lookUp(req, keys) {
   const account = await findAccount(email(req))
   const { allowed } = await req.attempt.extend(keys(req, account?.email))
@@ -52,24 +52,24 @@ const posts = express.Router()
 posts.use(addressLimit({ limiter, rules: [postIp], clientIp }), express.json(), express.urlencoded({ extended: false }))
 app.use(posts)
 
-// The guard answers a denied attempt with 429 and Retry-After. Behind it the attempt is counted already.
+// The guard answers a denied attempt with 429 and Retry-After. In the handler the attempt is already counted.
 posts.post('/login', guard({ limiter, keys: loginKeys }), async (req, res) => {
-  const isForm = req.is('urlencoded') // sent by a browser without JavaScript, which is sent back to the page
+  const isForm = req.is('urlencoded') // sent by a browser without JavaScript, which is redirected back to the page
   const account = await lookUp(req, loginKeys)
-  // An account that is denied costs a hash as one that does not exist does: the answer must not tell of it.
-  // Nothing has to be said of a wrong one: it stays counted, and so does an attempt during which the service fails.
+  // A denied account costs a hash, like an unknown one: the answer must not reveal that it exists.
+  // A wrong password needs no call: the attempt stays counted, as it does if the service fails.
   if (!(await verifyPassword(account, req.body.password))) {
     if (isForm) res.redirect(302, '/?wrong')
     else res.status(401).json({ error: 'wrong email or password' })
     return
   }
-  // Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
+  // Forgive only what nobody else can have filled; the other rules get this one attempt back.
   await req.attempt.success({ forgive: [loginAccountIp], giveBack: [presets.loginIp, presets.loginAccount] })
   if (isForm) res.redirect(302, '/?welcome')
   else res.json({ welcome: account.email })
 })
 
-// The same answer for everybody, and nothing to settle: each mail that was asked for counts.
+// The answer is the same for everybody, and there is nothing to settle: each requested mail counts.
 posts.post('/forgot-password', guard({ limiter, keys: resetKeys }), async (req, res) => {
   const account = await lookUp(req, resetKeys)
   if (account) sendReset(account)
@@ -82,13 +82,13 @@ posts.post('/otp', guard({ limiter, keys: codeKeys }), async (req, res) => {
     res.status(401).json({ error: 'wrong code' })
     return
   }
-  // Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
+  // Give back, do not forgive: the owner's success must not hand a fresh budget to someone else who is guessing.
   await req.attempt.success({ giveBack: [presets.otpIp, presets.otpVerify] })
   res.json({ verified: account.email })
 })
 
-// Secrets of clients are long and random, so the wide rule is enough before they are checked. Their subject is counted
-// after that: nobody else can spend its budget.
+// Client secrets are long and random, so the wide rule is enough before they are checked. Their subject is counted
+// after that: no other client can spend its budget.
 const authenticate = async (req, res, next) => {
   req.subject = await verifyClient(req.body?.client_id, req.body?.client_secret)
   if (req.subject) next()
@@ -96,12 +96,12 @@ const authenticate = async (req, res, next) => {
 }
 const subjectKeys = (req) => keysFor([presets.tokenIssue], { subject: req.subject })
 posts.post('/token', authenticate, guard({ limiter, keys: subjectKeys }), async (req, res) => {
-  await req.attempt.success({ giveBack: [postIp] }) // one attempt for both guards
+  await req.attempt.success({ giveBack: [postIp] }) // both guards share one attempt
   res.json({ access_token: randomBytes(32).toString('base64url'), token_type: 'Bearer' })
 })
 
-// Errors of doorkeep are answered as a guard answers. Whatever else fails leaves its attempt counted: no guard names errors
-// in giveBackOn.
+// answerErrors answers errors of doorkeep as a guard does. Any other failure leaves its attempt counted: no guard sets
+// giveBackOn.
 app.use(answerErrors())
 app.use((error, _req, res, next) => {
   const status = error.status ?? 500

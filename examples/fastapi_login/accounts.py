@@ -1,4 +1,4 @@
-"""The accounts and clients of the example; in a real service all of it is in a database."""
+"""The accounts and clients of the example. A real service keeps them in a database."""
 
 import hashlib
 import hmac
@@ -9,11 +9,11 @@ from starlette.concurrency import run_in_threadpool
 
 
 class DatabaseDown(Exception):
-    """The database cannot be reached, so nothing was checked. A real service names its driver's own classes."""
+    """The database is unreachable, so nothing was checked. A real service names the classes of its driver."""
 
 
 class Account(NamedTuple):
-    """An account, under the name that it is stored by."""
+    """An account, under its stored name."""
 
     email: str
     password_hash: bytes
@@ -21,22 +21,22 @@ class Account(NamedTuple):
 
 
 async def find(email: str) -> Account | None:
-    """Look an account up. A real database may find it by other names, too, such as other accents."""
+    """Look up an account. A real database may also find it under other names, such as other accents."""
     return ACCOUNTS.get(email)
 
 
 async def verify_password(account: Account | None, password: str) -> bool:
-    """Whether this is the password. Nobody costs a hash, too, so that the time reveals nothing."""
+    """Return whether this is the password. An unknown account costs a hash too, so that timing reveals nothing."""
     return await _verify(account and account.password_hash, password)
 
 
 async def verify_client(client_id: str, secret: str) -> bool:
-    """Whether this is the secret of the client."""
+    """Return whether this is the secret of the client."""
     return await _verify(CLIENTS.get(client_id), secret)
 
 
 def verify_code(account: Account | None, code: str) -> bool:
-    """Whether this is the one-time code that was sent to the account."""
+    """Return whether this is the one-time code that was sent to the account."""
     sent = account.code if account else "------"
     return hmac.compare_digest(sent.encode(), code.encode(errors="surrogatepass")) and account is not None
 
@@ -47,13 +47,13 @@ def send_reset(account: Account) -> None:
 
 
 async def _verify(stored: bytes | None, secret: str) -> bool:
-    # Hashing would stop the event loop, and with it every other login.
+    # Hashing on the event loop would block every other login.
     hashed = await run_in_threadpool(_hash_of, secret)
     return hmac.compare_digest(hashed, stored or NOBODY) and stored is not None
 
 
 def _hash_of(secret: str) -> bytes:
-    # If you copy this, use a salt of its own for each account.
+    # If you copy this, use a separate salt for each account.
     return hashlib.scrypt(secret.encode(errors="surrogatepass"), salt=b"a salt", n=2**14, r=8, p=1)
 
 

@@ -1,8 +1,8 @@
-"""A service with the four endpoints that are guessed at: login, forgotten password, one-time code, token.
+"""A service with the four endpoints that attackers guess at: login, forgotten password, one-time code, token.
 
 Run: ``uvicorn app:app --no-proxy-headers``. LOCKOUT_WINDOW is how long the fifth wrong password locks, TRUSTED_PROXIES
-lists the addresses and networks of your own proxies, separated by commas, and REDIS_URL names the Redis that several
-workers share one budget in.
+lists the addresses and networks of your own proxies, separated by commas, and REDIS_URL names the Redis in which
+several workers share one budget.
 """
 
 import os
@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from doorkeep import ClientIp, Key, RedisStore, Rule, StrikeRule, aio, canonical_email, keys_for, presets
 from doorkeep.fastapi import AddressLimit, client_address, guard, install, lifespan, responses
 
-# Wide, for everything that is posted from one address. The narrow rules are those of each endpoint.
+# A wide rule for everything that one address posts. Each endpoint has its own narrow rules.
 post_ip = Rule("post-ip", "600/1m", by=("address",))
 login_account_ip = StrikeRule(
     "login-account-ip",
@@ -28,7 +28,7 @@ login_account_ip = StrikeRule(
     lockout_window=os.environ.get("LOCKOUT_WINDOW", "15m"),
     by=("account", "address"),
 )
-# The client first: an account that anybody can fill must not be the first to refuse.
+# The client first: the rule on the account, which anybody can fill, must not be the first to deny.
 login_rules = [presets.login_ip, login_account_ip, presets.login_account]
 reset_rules = [presets.reset_ip, presets.reset_send]
 code_rules = [presets.otp_ip, presets.otp_verify]
@@ -48,25 +48,25 @@ app.add_middleware(
 )
 
 ClientAddress = Annotated[str | None, Depends(client_address(client_ip))]
-# Bounded, so that nobody has passwords of ten megabytes hashed.
+# Bounded, so that a client cannot make the service hash a password of ten megabytes.
 Secret = Annotated[str, Field(max_length=1024)]
 
 
 class Credentials(BaseModel):
-    """What the page sends."""
+    """The fields that the page sends."""
 
     email: str
     password: Secret
 
 
 class Forgotten(BaseModel):
-    """Whose password is forgotten."""
+    """The account whose password was forgotten."""
 
     email: str
 
 
 class Code(BaseModel):
-    """A one-time code, and whose it is."""
+    """A one-time code and its account."""
 
     email: str
     code: Secret
@@ -80,7 +80,7 @@ class Client(BaseModel):
 
 
 async def credentials(request: Request) -> Credentials:
-    """Read JSON from the page's script, or a form from a browser that runs none."""
+    """Read JSON from the page's script, or a form from a browser without JavaScript."""
     body = await request.body()
     try:
         if is_form(request):
@@ -91,14 +91,14 @@ async def credentials(request: Request) -> Credentials:
 
 
 def is_form(request: Request) -> bool:
-    """Whether a browser sent the page's form by itself."""
+    """Return whether a browser sent the page's form without its script."""
     return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 
 Sent = Annotated[Credentials, Depends(credentials)]
 
 
-# Keys are made before any account is looked up. A string that is not an email is answered with 400.
+# Keys are built before any account is looked up. An invalid email is answered with 400.
 def login_keys(address: ClientAddress, sent: Sent) -> list[Key]:
     return keys_for(login_rules, address=address, account=canonical_email(sent.email))
 
@@ -121,7 +121,7 @@ async def subject(client: Client) -> str:
 Subject = Annotated[str, Depends(subject)]
 
 
-# Counted after the client is known: nobody else can spend its budget.
+# Counted after the client was authenticated: no other client can spend its budget.
 def subject_keys(subject: Subject) -> list[Key]:
     return keys_for([presets.token_issue], subject=subject)
 
@@ -138,34 +138,34 @@ def page() -> HTMLResponse:
     return HTMLResponse(Path(__file__).with_name("login.html").read_text(encoding="utf-8"))
 
 
-# The guard answers a denied attempt with 429 and Retry-After. In the endpoint the attempt is counted already.
+# The guard answers a denied attempt with 429 and Retry-After. The attempt is already counted in the endpoint.
 @app.post("/login", response_model=None, responses=responses)
 async def login(
     request: Request, sent: Sent, address: ClientAddress, attempt: LoginAttempt
 ) -> Response | dict[str, str]:
     email = canonical_email(sent.email)
     account = await accounts.find(email)
-    # Whatever name found the account, its own budget is spent. Denied there, it is answered like a wrong password.
+    # Whichever name found the account, its own budget is spent. A denial here is answered like a wrong password.
     if account and not await attempt.extend(*keys_for(login_rules, address=address, account=account.email)):
         account = None
     if not await accounts.verify_password(account, sent.password):
-        await attempt.failure()  # no error after this gives the guess back
+        await attempt.failure()  # from here on, no error gives the guess back
         if is_form(request):
             return RedirectResponse("/?wrong", 302)
         raise HTTPException(401, "Wrong email or password")
-    # Forgiven is only what nobody else can have filled; the rest gets back this one attempt.
+    # Forgive only what nobody else can have filled; the other rules get this one attempt back.
     await attempt.success(forgive=[login_account_ip], give_back=[presets.login_ip, presets.login_account])
     return RedirectResponse("/?welcome", 302) if is_form(request) else {"welcome": email}
 
 
-# The same answer for everybody, and nothing to settle: each mail that was asked for counts.
+# The answer is the same for everybody, and there is nothing to settle: each requested mail counts.
 @app.post("/forgot-password", status_code=202, responses=responses)
 async def forgot_password(forgotten: Forgotten, attempt: ResetAttempt, background: BackgroundTasks) -> dict[str, str]:
     background.add_task(send_reset, canonical_email(forgotten.email), attempt)
     return {"message": "If there is such an account, a mail is on its way"}
 
 
-# After the answer, so that its time reveals nothing. All names of one mailbox share its budget.
+# Runs after the response, so that timing reveals nothing. All names of one mailbox share its budget.
 async def send_reset(email: str, attempt: aio.Attempt) -> None:
     account = await accounts.find(email)
     if account and await attempt.extend(*keys_for(presets.reset_send, email=account.email)):
@@ -181,19 +181,19 @@ async def verify_code(code: Code, address: ClientAddress, attempt: CodeAttempt) 
     if not accounts.verify_code(account, code.code):
         await attempt.failure()
         raise HTTPException(401, "Wrong code")
-    # Given back, not forgiven: the owner's success must not hand a fresh budget to whoever guesses beside them.
+    # Give back, do not forgive: the owner's success must not hand a fresh budget to someone else who is guessing.
     await attempt.success(give_back=[presets.otp_ip, presets.otp_verify])
     return {"verified": email}
 
 
 @app.post("/token", responses=responses)
 async def token(attempt: TokenAttempt) -> dict[str, str]:
-    # One attempt for the middleware and the guard: a client that proved itself does not spend the wide rule.
+    # The middleware and the guard share one attempt: an authenticated client does not spend the wide rule.
     await attempt.success(give_back=[post_ip])
     return {"access_token": secrets.token_urlsafe(32), "token_type": "Bearer"}
 
 
-# FastAPI's own answer repeats what was sent: passwords, and text that cannot be sent.
+# FastAPI's default response repeats what was sent: passwords, and values that cannot be serialized.
 @app.exception_handler(RequestValidationError)
 async def malformed(request: Request, error: Any) -> JSONResponse:
     return JSONResponse({"detail": "Bad request"}, 400)

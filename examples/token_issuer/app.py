@@ -1,8 +1,8 @@
-"""A service that issues tokens: each subject has a budget, each address may be wrong only so often.
+"""A service that issues tokens: each subject has a budget, and each address a limit on wrong secrets.
 
-Run: uvicorn --no-proxy-headers --app-dir examples/token_issuer app:app. The environment chooses who keeps the budget:
-PROVIDER is bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the
-budget; ADDRESS_RATES is what an address may be wrong.
+Run: uvicorn --no-proxy-headers --app-dir examples/token_issuer app:app. The environment selects what keeps the
+budget: PROVIDER is bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL
+shares the budget; ADDRESS_RATES limits wrong secrets per address.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ WINDOW = os.environ.get("WINDOW", "1m")
 redis = os.environ.get("REDIS_URL")
 store = RedisStore(redis, prefix="token-issuer") if redis else None
 
-# Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
+# Client secrets are long and random, so a wide rule is enough: it keeps the noise down. A password needs the presets.
 token_ip = Rule("token-ip", os.environ.get("ADDRESS_RATES", "600/1m"), by=("address",))
 limiter = Limiter(store=store)
-client_ip = ClientIp()  # behind proxies of your own: trusted_proxies=["10.0.0.0/8"], or ["unix"] for nginx on a socket
+client_ip = ClientIp()  # behind your own proxies: trusted_proxies=["10.0.0.0/8"], or ["unix"] for nginx on a socket
 
 
 def provider() -> RateLimitProvider:
-    """Make what keeps the budgets of subjects."""
+    """Create the provider that keeps the subjects' budgets."""
     name = os.environ.get("PROVIDER", "bucket")
     if name == "bucket":
         return TokenBucket(rate=RATE, window=WINDOW, name="token-bucket", store=store)
@@ -63,16 +63,16 @@ install(app)  # answers 429 for a denied address, with Retry-After, and for a su
 
 @app.exception_handler(RequestValidationError)
 async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer a malformed body without repeating it: a secret may be in it."""
+    """Answer a malformed body without repeating it: it may contain a secret."""
     return JSONResponse({"detail": "Bad request"}, 400)
 
 
 async def admitted(
     request: Request, address: Annotated[str | None, Depends(client_address(client_ip))]
 ) -> AsyncIterator[Attempt | None]:
-    """Count the address alone: the subject is not known before its secret is checked.
+    """Count only the address: the subject is not known before its secret is checked.
 
-    A client without an address, as on a Unix socket, is not counted. One whose address is lost has been refused.
+    A client without an address, as on a Unix socket, is not counted. One whose address is lost has been rejected.
     """
     if address is None:
         logging.getLogger("uvicorn.error").warning("a request was not counted: it has no address")
@@ -86,21 +86,21 @@ Admitted = Annotated[Attempt | None, Depends(admitted)]
 
 
 class Client(BaseModel):
-    """Who asks for a token, and the proof."""
+    """A client and its secret."""
 
     client_id: str
     client_secret: str
 
 
 class Renewal(BaseModel):
-    """A refresh token to trade in."""
+    """A refresh token to exchange."""
 
     refresh_token: str
 
 
 @app.post("/token")
 def issue(client: Client, attempt: Admitted) -> dict[str, str]:
-    """Issue tokens to a client that knows its secret. A wrong secret stays counted on the address, as all else does."""
+    """Issue tokens to a client that knows its secret. A wrong secret stays counted on the address."""
     if not known(client):
         raise HTTPException(401, "Unknown client")
     if attempt:
@@ -110,7 +110,7 @@ def issue(client: Client, attempt: Admitted) -> dict[str, str]:
 
 @app.post("/refresh")
 def refresh(renewal: Renewal, attempt: Admitted) -> dict[str, str]:
-    """Issue new tokens for a refresh token, out of the same budget as `issue`."""
+    """Issue new tokens for a refresh token, from the same budget as `issue`."""
     try:
         issued = tokens.refresh(renewal.refresh_token)
     except jwt.InvalidTokenError:
@@ -122,13 +122,13 @@ def refresh(renewal: Renewal, attempt: Admitted) -> dict[str, str]:
 
 @app.post("/guest")
 def guest(attempt: Admitted) -> dict[str, str]:
-    """Issue tokens to nobody in particular: claims without a subject are no key, so only the address is counted."""
+    """Issue tokens to a guest: claims without a subject are not a key, so only the address is counted."""
     return tokens.issue({})
 
 
 @app.get("/whoami")
 def whoami(authorization: Annotated[str, Header()]) -> dict[str, Any]:
-    """Say whose token this is. Reading is never limited: every request of every service does it."""
+    """Return the subject of a token. Reading is never limited: every request of every service does it."""
     try:
         claims = tokens.read(authorization.removeprefix("Bearer "), "access")
     except jwt.InvalidTokenError:
@@ -137,11 +137,11 @@ def whoami(authorization: Annotated[str, Header()]) -> dict[str, Any]:
 
 
 def known(client: Client) -> bool:
-    """Compare secrets by digest and in constant time, for unknown clients, too."""
+    """Compare secrets by digest and in constant time, even for unknown clients."""
     given = hashlib.sha256(client.client_secret.encode(errors="surrogatepass")).hexdigest()
     return hmac.compare_digest(given, CLIENTS.get(client.client_id, NOBODY)) and client.client_id in CLIENTS
 
 
-# In a real service the digests are in its database, and the secrets are random and with the clients alone.
+# A real service has the digests in its database; the secrets are random, and only the clients have them.
 NOBODY = "0" * 64
 CLIENTS = {name: hashlib.sha256(f"secret of {name}".encode()).hexdigest() for name in ("billing", "reports")}

@@ -1,7 +1,7 @@
-"""What may say how many tokens a subject gets: anything with ``allow``, ``reset`` and ``close``.
+"""Providers decide how many tokens a subject gets. A provider is anything with ``allow``, ``reset`` and ``close``.
 
-`doorkeep.TokenBucket` has them as it is. The two here are written for this service: they show the protocol
-`doorkeep.RateLimitProvider`, which asks for no base class. Invariant: a call to ``allow`` asks and counts in one step.
+`doorkeep.TokenBucket` is one. The two here are written for this service: they show the protocol
+`doorkeep.RateLimitProvider`, which needs no base class. Invariant: a call to ``allow`` checks and counts in one step.
 """
 
 import threading
@@ -15,11 +15,11 @@ class SharedWindow:
     """A fixed window in Redis: all replicas of the service draw on one budget."""
 
     def __init__(self, limit: int, window: str, store: RedisStore) -> None:
-        # Without its server it issues nothing. A verdict of "unavailable" is no, since a provider says yes or no.
+        # Without its server it issues nothing: a provider answers yes or no, and "unavailable" is a no.
         self._window = FixedWindow(limit=limit, window=window, name="token-issue", store=store, on_error="closed")
 
     def allow(self, key: str) -> bool:
-        """Count one token for the key, or refuse it."""
+        """Count one token for the key, or deny it."""
         return self._window.consume(key).allowed
 
     def reset(self, key: str) -> None:
@@ -27,13 +27,13 @@ class SharedWindow:
         self._window.reset(key)
 
     def close(self) -> None:
-        """Leave the store open: it belongs to whoever made it."""
+        """Leave the store open: it belongs to the caller who created it."""
 
 
 class DailyQuota:
-    """So many tokens a day, by the calendar in UTC, counted in this process without doorkeep.
+    """A number of tokens per calendar day in UTC, counted in this process without doorkeep.
 
-    Holds an entry for each subject of the day: those come from claims that the service has checked. Keys that a
+    Keeps an entry for each subject of the day, which come from claims that the service has checked. Keys that a
     stranger can choose need a table with a cap.
     """
 
@@ -44,7 +44,7 @@ class DailyQuota:
         self._used: Counter[str] = Counter()
 
     def allow(self, key: str) -> bool:
-        """Count one token for the key, or refuse it."""
+        """Count one token for the key, or deny it."""
         with self._lock:
             today = datetime.now(timezone.utc).date()
             if today != self._day:
@@ -60,4 +60,4 @@ class DailyQuota:
             del self._used[key]
 
     def close(self) -> None:
-        """Hold nothing that would have to be closed."""
+        """Do nothing: there is nothing to close."""

@@ -1,4 +1,4 @@
-"""Signs and reads the tokens of the example. Knows nothing of HTTP and of clients' secrets.
+"""Signs and reads the tokens of the example. Knows nothing of HTTP or of client secrets.
 
 Invariant: nothing is signed before the guard has seen its claims, and reading a token asks no limiter.
 """
@@ -28,12 +28,12 @@ class Tokens:
         return {f"{use}_token": self._sign(claims, use) for use in LIFETIMES}
 
     def refresh(self, token: str) -> dict[str, str]:
-        """Trade a refresh token for a new pair. Draws on the budget of its subject, like `issue`."""
+        """Exchange a refresh token for a new pair. Draws on the budget of its subject, like `issue`."""
         claims = self.read(token, "refresh")
         return self.issue({name: value for name, value in claims.items() if name == "sub"})
 
     def read(self, token: str, use: str) -> dict[str, Any]:
-        """Give the claims of a token that is signed by us, in time and for this use, or raise `InvalidTokenError`."""
+        """Return the claims of a token of ours, current and for this use, or raise `InvalidTokenError`."""
         claims: dict[str, Any] = jwt.decode(token, self._key, [ALGORITHM], options={"require": ["exp", "use"]})
         if claims["use"] != use:
             raise jwt.InvalidTokenError("a token for another use")

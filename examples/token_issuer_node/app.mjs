@@ -1,8 +1,8 @@
-// A service that issues tokens: each subject has a budget, each address may be wrong only so often.
+// A service that issues tokens: each subject has a budget, and each address a limit on wrong secrets.
 //
-// Run: PORT=3000 node examples/token_issuer_node/app.mjs. The environment chooses who keeps the budget: PROVIDER is
-// bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the budget;
-// ADDRESS_RATES is what an address may be wrong.
+// Run: PORT=3000 node examples/token_issuer_node/app.mjs. The environment selects what keeps the budget:
+// PROVIDER is bucket (the default), window or quota; WINDOW is the time in which a bucket refills; REDIS_URL shares the
+// budget; ADDRESS_RATES limits wrong secrets per address.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ClientIp, IssueGuard, Limiter, RateLimitExceeded, RedisStore, Rule, TokenBucket } from 'doorkeep'
 import { addressLimit } from 'doorkeep/express'
@@ -19,17 +19,17 @@ const {
 } = process.env
 const store = redis ? new RedisStore(redis, { prefix: 'token-issuer' }) : undefined
 
-// Secrets of clients are long and random, so a wide rule is enough: it keeps the noise down. A password needs presets.
+// Client secrets are long and random, so a wide rule is enough: it keeps the noise down. A password needs the presets.
 const tokenIp = new Rule('token-ip', process.env.ADDRESS_RATES ?? '600/1m', { by: ['address'] })
 const limiter = new Limiter({ store })
-const clientIp = new ClientIp() // { trustedProxies: ['10.0.0.0/8'] } behind proxies of your own
+const clientIp = new ClientIp() // { trustedProxies: ['10.0.0.0/8'] } behind your own proxies
 
 const tokens = new Tokens(Buffer.from(signingKey), new IssueGuard(provider()))
 const app = express()
 app.disable('x-powered-by')
 app.use(express.json())
-// The address alone: the subject is not known before its secret is checked. Answers a denied one with 429 and Retry-After.
-// Over a Unix socket no client has an address: such a request passes with a warning, and has no attempt.
+// Counts only the address: the subject is not known before its secret is checked. Answers a denial with 429 and
+// Retry-After. Over a Unix socket no client has an address: such a request passes with a warning, and has no attempt.
 const admitted = addressLimit({ limiter, rules: [tokenIp], clientIp })
 
 // A wrong secret stays counted on the address.
@@ -43,14 +43,14 @@ app.post('/token', admitted, async (req, res) => {
   res.json(await tokens.issue({ sub: id }))
 })
 
-// Out of the same budget as /token.
+// Draws on the same budget as /token.
 app.post('/refresh', admitted, async (req, res) => {
   const issued = await tokens.refresh(String(req.body?.refresh_token))
   await req.attempt?.success({ giveBack: [tokenIp] })
   res.json(issued)
 })
 
-// Claims without a subject are no key, so only the address is counted.
+// Claims without a subject are not a key, so only the address is counted.
 app.post('/guest', admitted, async (_req, res) => {
   res.json(await tokens.issue({}))
 })
@@ -64,11 +64,11 @@ app.get('/whoami', async (req, res) => {
 
 app.use((error, _req, res, next) => {
   if (error instanceof RateLimitExceeded) {
-    res.status(429).set(error.headers).json({ error: 'too many tokens' }) // a provider says yes or no, so there is no Retry-After
+    res.status(429).set(error.headers).json({ error: 'too many tokens' }) // a provider answers yes or no, so there is no Retry-After
   } else if (error instanceof errors.JOSEError) {
     res.status(401).json({ error: 'bad token' })
   } else if (error.status < 500) {
-    res.status(error.status).json({ error: 'bad request' }) // without repeating it: a secret may be in it
+    res.status(error.status).json({ error: 'bad request' }) // without repeating it: it may contain a secret
   } else {
     next(error)
   }
@@ -82,7 +82,7 @@ function provider() {
   throw new Error('PROVIDER must be bucket, window (with REDIS_URL) or quota')
 }
 
-// Secrets are compared by digest and in constant time, for unknown clients, too.
+// Compares secrets by digest and in constant time, even for unknown clients.
 function known(id, secret) {
   const stored = clients.get(id)
   return timingSafeEqual(digest(String(secret)), stored ?? nobody) && stored !== undefined
@@ -92,7 +92,7 @@ function digest(secret) {
   return createHash('sha256').update(secret).digest()
 }
 
-// In a real service the digests are in its database, and the secrets are random and with the clients alone.
+// A real service has the digests in its database; the secrets are random, and only the clients have them.
 const nobody = Buffer.alloc(32)
 const clients = new Map(['billing', 'reports'].map((name) => [name, digest(`secret of ${name}`)]))
 

@@ -1,7 +1,7 @@
-// What may say how many tokens a subject gets: anything with allow, reset and close.
+// Providers decide how many tokens a subject gets. A provider is anything with allow, reset and close.
 //
-// TokenBucket has them as it is. The two here are written for this service: they show the interface RateLimitProvider.
-// Invariant: a call to allow asks and counts in one step.
+// TokenBucket is one. The two here are written for this service: they show the interface RateLimitProvider.
+// Invariant: a call to allow checks and counts in one step.
 import { FixedWindow } from 'doorkeep'
 
 /** A fixed window in Redis: all replicas of the service draw on one budget. */
@@ -9,7 +9,7 @@ export class SharedWindow {
   #window
 
   constructor(limit, window, store) {
-    // Without its server it issues nothing. A verdict of "unavailable" is no, since a provider says yes or no.
+    // Without its server it issues nothing: a provider answers yes or no, and "unavailable" is a no.
     this.#window = new FixedWindow({ limit, window, name: 'token-issue', store, onError: 'closed' })
   }
 
@@ -21,14 +21,14 @@ export class SharedWindow {
     await this.#window.reset(key)
   }
 
-  /** Leaves the store open: it belongs to whoever made it. */
+  /** Leaves the store open: it belongs to the caller who created it. */
   close() {}
 }
 
 /**
- * So many tokens a day, by the calendar in UTC, counted in this process without doorkeep.
+ * A number of tokens per calendar day in UTC, counted in this process without doorkeep.
  *
- * Holds an entry for each subject of the day: those come from claims that the service has checked. Keys that a stranger
+ * Keeps an entry for each subject of the day, which come from claims that the service has checked. Keys that a stranger
  * can choose need a table with a cap.
  */
 export class DailyQuota {

@@ -1,4 +1,4 @@
-// Signs and reads the tokens of the example. Knows nothing of HTTP and of clients' secrets.
+// Signs and reads the tokens of the example. Knows nothing of HTTP or of client secrets.
 //
 // Invariant: nothing is signed before the guard has seen its claims, and reading a token asks no limiter.
 import { randomUUID } from 'node:crypto'
@@ -23,13 +23,13 @@ export class Tokens {
     return { access_token: await this.#sign(claims, 'access'), refresh_token: await this.#sign(claims, 'refresh') }
   }
 
-  /** Trades a refresh token for a new pair. Draws on the budget of its subject, like `issue`. */
+  /** Exchanges a refresh token for a new pair. Draws on the budget of its subject, like `issue`. */
   async refresh(token) {
     const { sub } = await this.read(token, 'refresh')
     return this.issue(sub === undefined ? {} : { sub })
   }
 
-  /** The claims of a token that is signed by us, in time and for this use; rejects with a JOSEError otherwise. */
+  /** Returns the claims of a token of ours, current and for this use; rejects with a JOSEError otherwise. */
   async read(token, use) {
     const { payload } = await jwtVerify(token, this.#key, { algorithms: [ALGORITHM], requiredClaims: ['exp', 'use'] })
     if (payload.use !== use) throw new errors.JWTInvalid('a token for another use')

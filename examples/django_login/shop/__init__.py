@@ -1,1 +1,1 @@
-"""A shop whose log-in, forgotten password, one-time code and admin are guarded."""
+"""A shop whose login, forgotten password, one-time code and admin are guarded."""

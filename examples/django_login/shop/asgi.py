@@ -1,4 +1,4 @@
-"""What an ASGI server serves."""
+"""The application that an ASGI server serves."""
 
 import os
 

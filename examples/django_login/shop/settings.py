@@ -1,8 +1,8 @@
-"""The settings. What is doorkeep's is marked; the rest is what a new project has.
+"""The settings. Lines for doorkeep are marked; the rest is that of a new project.
 
 DATABASE is a file, LOCKOUT_WINDOW how long the fifth wrong password locks, TRUSTED_PROXIES the networks of your own
 proxies, or unix for one on a socket, separated by commas, REDIS_URL the Redis in which several workers share a budget,
-and REDIS_TIMEOUT how long a log-in waits for it.
+and REDIS_TIMEOUT how long a login waits for it.
 """
 
 import os
@@ -15,7 +15,7 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
 
 INSTALLED_APPS = [
     "shop",
-    "doorkeep.django",  # doorkeep: checks, templates, the command and the page of the admin
+    "doorkeep.django",  # doorkeep: checks, templates, the command and the admin page
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -23,7 +23,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
 ]
 MIDDLEWARE = [
-    "doorkeep.django.middleware.DoorkeepMiddleware",  # doorkeep: answers a denied log-in, before any session is read
+    "doorkeep.django.middleware.DoorkeepMiddleware",  # doorkeep: answers a denied login, before any session is read
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -31,11 +31,11 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
-    "doorkeep.django.backends.DoorkeepBackend",  # doorkeep: counts each guess, then asks the next
+    "doorkeep.django.backends.DoorkeepBackend",  # doorkeep: counts each guess, then calls the next backend
     "django.contrib.auth.backends.ModelBackend",
 ]
 
-# Everything that may be counted. The first three are the log-in's, and so are the admin's.
+# Everything that is counted. The first three are for the login, including the admin's.
 DOORKEEP = {
     "rules": {
         "login-ip": {"rates": "20/1m,200/1h,1000/1d", "by": ["address"]},
@@ -51,7 +51,7 @@ DOORKEEP = {
         "otp-verify": {"rates": "5/10m,10/1h,20/1d", "by": ["account"]},
     },
     "login": ["login-ip", "login-account-ip", "login-account"],
-    # Nothing else gives a guess back. While the database is down nobody can be right, and nobody is at fault.
+    # No other exception gives a guess back. While the database is down, no password can be right.
     "give_back_on": ["django.db.OperationalError"],
     "trusted_proxies": [proxy for proxy in os.environ.get("TRUSTED_PROXIES", "").split(",") if proxy],
 }
@@ -64,7 +64,7 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ.get("DATABASE", BASE_DIR / "db.sqlite3"),
-        "ATOMIC_REQUESTS": True,  # strikes are not in the database, and stay when a view fails
+        "ATOMIC_REQUESTS": True,  # strikes are not in the database, and remain if a view fails
     }
 }
 TEMPLATES = [
@@ -86,5 +86,5 @@ USE_TZ = True
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
-# Stands for what your second factor sends or computes.
+# Stands for the codes that your second factor sends or computes.
 ONE_TIME_CODES = {"ann": "271828", "root": "314159"}

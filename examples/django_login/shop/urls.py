@@ -1,4 +1,4 @@
-"""The addresses. The log-in and the admin are Django's own, and need nothing of doorkeep here."""
+"""The URLs. The login and the admin are Django's own, and need nothing from doorkeep here."""
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView, PasswordResetDoneView

@@ -1,4 +1,4 @@
-"""The views that doorkeep guards by themselves: forgotten password and one-time code."""
+"""The views that are guarded with a decorator: forgotten password and one-time code."""
 
 import secrets
 
@@ -18,10 +18,10 @@ def reset_keys(request: HttpRequest) -> list[Key]:
     return request_keys(request, "reset-ip", "reset-send", email=request.POST.get("email"))
 
 
-# Each mail counts, whether or not there is such an account and whether or not it is sent: there is nothing to settle.
+# Each requested mail counts, whether or not the account exists and the mail is sent: there is nothing to settle.
 @method_decorator(guarded(keys=reset_keys), name="post")
 class ForgotPassword(PasswordResetView):
-    """Django's own, counted by address and by email before the account is looked up."""
+    """Django's own view, counted by address and by email before the account is looked up."""
 
 
 def code_keys(request: HttpRequest) -> list[Key]:
@@ -34,11 +34,11 @@ def code_keys(request: HttpRequest) -> list[Key]:
 def verify(request: HttpRequest) -> HttpResponse:
     """Check the second factor."""
     sent = settings.ONE_TIME_CODES.get(request.user.get_username())
-    # Who was sent no code is right with none, not with an empty one.
+    # A user who was not sent a code cannot be right, not even with an empty one.
     if sent is None or not secrets.compare_digest(request.POST.get("code", "").encode(), sent.encode()):
-        request.attempt.failure()  # counted anyway; from here on nothing gives it back
+        request.attempt.failure()  # counted anyway; from here on, nothing gives it back
         return render(request, "home.html", {"wrong": True}, status=403)
-    # Given back, not forgiven: a success must not hand a fresh budget to whoever guesses beside the owner.
+    # Give back, do not forgive: the owner's success must not hand a fresh budget to someone else who is guessing.
     request.attempt.success(give_back=["otp-ip", "otp-verify"])
     request.session["verified"] = True
     return redirect("home")
@@ -46,5 +46,5 @@ def verify(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
-    """Ask for the code, or welcome."""
+    """Ask for the code, or welcome the user."""
     return render(request, "home.html")
