@@ -120,11 +120,14 @@ bench: build/bench/python/installed build/bench/node/installed ## measure speed 
 	@$(VENV)/python benches/run.py
 
 # What the benchmarks compare with, and doorkeep beside it, installed as a stranger would.
-build/bench/python/installed: build/python benches/python/requirements.txt
+build/bench/python/installed: build/python benches/python/requirements.txt $(shell find benches/python/floor -type f)
 	rm -rf build/bench/python build/bench/wheel
 	$(MATURIN) build --quiet --release --locked --out build/bench/wheel
 	$(PYTHON) -m venv build/bench/python
 	build/bench/python/bin/python -m pip install --quiet --requirement benches/python/requirements.txt build/bench/wheel/*.whl
+	cargo build --quiet --release --locked --manifest-path benches/python/floor/Cargo.toml --target-dir target/bench
+	cp $$(find target/bench/release -maxdepth 1 -name 'libfloor.so' -o -name 'libfloor.dylib') \
+		"$$(build/bench/python/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/floor.abi3.so"
 	@touch $@
 
 build/bench/node/installed: build/node $(shell find benches/node -name '*.json' -o -path '*/noop/*' -type f)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 import limits
+from floor import Floor
 from rounds import drawn, each, median_ns, ratio, run_of, spread, turns
 from rounds import tell as tell_row
 
-from doorkeep import AttemptLimiter, FixedWindow, Limiter, Rule, TokenBucket
-from doorkeep._native import _noop_limiter as noop
+from doorkeep import AttemptLimiter, FixedWindow, Limiter, Outcome, Rule, TokenBucket
 
 CALLS = 100_000
 KEYS = 100_000
@@ -41,7 +41,7 @@ class Strikes:
 
 def crossing() -> None:
     """P1: what a call costs over crossing into the native module alone."""
-    hot = [HOT] * CALLS
+    hot, noop = [HOT] * CALLS, Floor(Outcome.ALLOWED)
     locked = AttemptLimiter(threshold=1, lockout_window="1d")
     locked.attempt(HOT)
     floor, admitted, denied = turns(lambda: each(noop.attempt, hot), Strikes(), lambda: each(locked.attempt, hot))
@@ -52,7 +52,7 @@ def crossing() -> None:
 
     keys = [wide_rule().key(HOT)] * CALLS
     limiter = Limiter()
-    floor, admitted = turns(lambda: each(noop.allow, keys), lambda: each(limiter.decide, keys))
+    floor, admitted = turns(lambda: each(noop.decide, keys), lambda: each(limiter.decide, keys))
     beside = f"{median_ns(admitted)}, no-op {median_ns(floor)}"
     tell("P1", "Limiter.decide, one rate, vs no-op to an object", 4, ratio(admitted, floor), detail=beside)
 

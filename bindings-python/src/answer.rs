@@ -26,7 +26,7 @@ use crate::pending::{self, AnyPending};
 /// or raises the error. Works wherever a coroutine does, such as in `asyncio.gather` and `asyncio.create_task`. Taking
 /// its truth raises TypeError. An answer that is dropped without an await warns. The call runs to its end even if the
 /// answer is dropped or the await is cancelled, and the attempt stays counted.
-#[pyclass(module = "doorkeep.aio", frozen, subclass)]
+#[pyclass(module = "doorkeep._native", frozen, subclass)]
 pub(crate) struct Answer {
     state: Mutex<State>,
     call: &'static str,

@@ -26,7 +26,6 @@ mod interpreter;
 mod key;
 mod lab;
 mod limiter;
-mod noop;
 mod options;
 mod outcome;
 mod pending;
@@ -81,7 +80,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lab::json, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bounds, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bound, module)?)?;
-    module.add("_noop_limiter", noop::NoopLimiter)?;
     // What is public stands in `doorkeep` and `doorkeep.aio`; a second list here could only disagree.
     module.delattr("__all__")
 }

@@ -25,6 +25,7 @@ from doorkeep import (
     aio,
     network,
 )
+from doorkeep._native import Answer
 
 IP = Rule("login-ip", "5/1h")
 ACCOUNT_IP = StrikeRule("login-account-ip", threshold=2, lockout_window="15m", by=("account", "address"))
@@ -33,7 +34,7 @@ LEAVES_COUNTED = [asyncio.CancelledError, KeyboardInterrupt, SystemExit, Generat
 
 def remaining(limiter: Limiter | aio.Limiter) -> int:
     peek: Any = limiter.peek(IP.key("a"))
-    if isinstance(peek, aio.Answer):
+    if isinstance(peek, Answer):
         peek = run(lambda: peek)
     return int(peek.remaining)
 

@@ -18,6 +18,7 @@ import pytest
 
 import doorkeep
 from doorkeep import AttemptDenied, AttemptLimiter, Limiter, Outcome, RedisStore, Rule, StrikeRule, aio
+from doorkeep._native import Answer
 from doorkeep.errors import LimiterUnavailable
 from support.deadlines import AT_ONCE, ONE_TIMEOUT, TIMEOUT, heartbeat, until, within
 from support.proxy import Proxy
@@ -39,7 +40,7 @@ def kind(request: pytest.FixtureRequest) -> ModuleType:
 
 def told(answer: Any) -> Any:
     """Wait for an awaitable answer; a blocking one is there."""
-    return asyncio.run(wait(answer)) if isinstance(answer, aio.Answer) else answer
+    return asyncio.run(wait(answer)) if isinstance(answer, Answer) else answer
 
 
 async def wait(answer: Any) -> Any:
@@ -127,7 +128,7 @@ def enter(attempt: Any) -> None:
         async with attempt:
             pass
 
-    if isinstance(attempt, aio.Answer):
+    if isinstance(attempt, Answer):
         asyncio.run(awaited())
         return
     with attempt:
@@ -414,7 +415,7 @@ def at_once(call: Callable[[], Any], calls: int) -> list[Any]:
 
     with ThreadPoolExecutor(calls) as pool:
         answers = [made.result() for made in [pool.submit(call) for _ in range(calls)]]
-    return asyncio.run(awaited(answers)) if isinstance(answers[0], aio.Answer) else answers
+    return asyncio.run(awaited(answers)) if isinstance(answers[0], Answer) else answers
 
 
 # What the owner does to the store.

@@ -12,6 +12,7 @@ import pytest
 import doorkeep
 import vectors
 from doorkeep import ConfigError, Decision, InvalidKeyError, Outcome, aio
+from doorkeep._native import Answer
 from vectors import fields, micros, seconds, text
 
 ERRORS = {"config": ConfigError, "invalid_key": InvalidKeyError}
@@ -81,7 +82,7 @@ def build(limiter: Mapping[str, Any], package: Any) -> Machine:
 
 
 async def told(answer: Any) -> Any:
-    return await answer if isinstance(answer, aio.Answer) else answer
+    return await answer if isinstance(answer, Answer) else answer
 
 
 def decision(answer: Decision) -> dict[str, Any]:

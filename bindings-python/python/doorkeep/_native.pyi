@@ -487,7 +487,7 @@ def lab_json(scenario: str) -> str: ...
 def lab_bounds(policy: str) -> _Columns: ...
 def lab_bound(name: str, /, **arguments: Any) -> float: ...
 
-# For pickles and for benchmarks.
+# For pickles.
 def _restore_decision(
     outcome: int,
     reason: str | None,
@@ -498,10 +498,3 @@ def _restore_decision(
     degraded: bool,
     engaged: list[str],
 ) -> Decision: ...
-
-@final
-class _NoopLimiter:
-    def attempt(self, key: str) -> Outcome: ...
-    def allow(self, key: object) -> Decision: ...
-
-_noop_limiter: _NoopLimiter

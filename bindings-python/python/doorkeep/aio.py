@@ -1,11 +1,12 @@
 """The limiters of `doorkeep` for asyncio: the same names and arguments, every answer awaitable.
 
-Over memory the decision is taken at the call and the awaitable is already finished, so no other task runs in between.
-Over a store the request is sent at the call, and runs to its end however long anybody waits for it. Errors are raised
-by the await. An answer that is never awaited cannot admit by accident (taking its truth raises TypeError), stays
-counted, and warns.
+A limiter in memory decides at the call, and the awaitable is complete: no other task runs in between. A limiter over a
+store sends its request at the call, and the call runs to its end even if the await is cancelled. Errors are raised by
+the await. An answer that is not awaited cannot admit by accident, since taking its truth raises TypeError; what it
+counted stays counted, and it warns.
 
-A limiter belongs to no event loop: it may serve several of them, one after the other or in several threads.
+Answers work wherever a coroutine does, such as in `asyncio.gather` and `asyncio.create_task`, and are awaited once.
+A limiter is not bound to an event loop: it may serve several, one after the other or in several threads.
 """
 
 from doorkeep._issue import AioIssueGuard as IssueGuard
@@ -14,15 +15,12 @@ from doorkeep._native import AioAttemptLimiter as AttemptLimiter
 from doorkeep._native import AioFixedWindow as FixedWindow
 from doorkeep._native import AioLimiter as Limiter
 from doorkeep._native import AioTokenBucket as TokenBucket
-from doorkeep._native import Answer, PendingAttempt
 
 __all__ = [
-    "Answer",
     "Attempt",
     "AttemptLimiter",
     "FixedWindow",
     "IssueGuard",
     "Limiter",
-    "PendingAttempt",
     "TokenBucket",
 ]

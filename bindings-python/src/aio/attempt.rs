@@ -133,7 +133,7 @@ impl AioAttempt {
 }
 
 /// What `aio.Limiter.attempt` gives: await it for the `Attempt`, or enter it with `async with`.
-#[pyclass(module = "doorkeep.aio", extends = Answer, frozen)]
+#[pyclass(module = "doorkeep._native", extends = Answer, frozen)]
 pub(crate) struct PendingAttempt {
     entered: OnceLock<Py<AioAttempt>>,
 }

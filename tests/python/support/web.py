@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 
-from doorkeep import Key, aio
+from doorkeep import Key
+from doorkeep._native import Answer
 
 # One for all calls: making a client reads certificates, which takes longer than a test.
 CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
@@ -15,7 +16,7 @@ CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Li
 
 async def told(answer: Any) -> Any:
     """Await what an awaitable limiter answers, and take what a blocking one does."""
-    return await answer if isinstance(answer, aio.Answer) else answer
+    return await answer if isinstance(answer, Answer) else answer
 
 
 def remaining(limiter: Any, key: Key) -> int:
