@@ -1,6 +1,6 @@
-//! Rules that come with the package, and advice on those that somebody wrote.
+//! Rules that come with the package, and advice on rules of an application.
 //!
-//! Judges nothing. Specified by `tests/vectors/presets.json` and `tests/vectors/lint.json`.
+//! Validates nothing. Specified by `tests/vectors/presets.json` and `tests/vectors/lint.json`.
 
 use doorkeep::host::input;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::convert::Given;
 use crate::error::Result;
 use crate::rule::{Rule, StrikeRule, one_rule, read_names};
 
-/// All presets by their names; `doorkeep/presets.py` makes them attributes.
+/// All presets by name; `doorkeep/presets.py` makes them attributes.
 #[pyfunction]
 #[pyo3(name = "_presets")]
 pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -26,9 +26,9 @@ pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(presets)
 }
 
-/// Give advice on the rules that one endpoint asks together: what an attacker would do about them.
+/// Return advice on the rules that one endpoint uses together: how an attacker would get around them.
 ///
-/// It knows what a rule is keyed by from the rule's `by`, and concludes nothing about a set in which a rule has none.
+/// It reads from `by` what each rule is keyed by, and gives no advice on a set in which a rule has no `by`.
 ///
 /// Parameters
 /// ----------
@@ -40,8 +40,8 @@ pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Returns
 /// -------
 /// list of str
-///     Each says what is wrong with which rule, and what to do. Empty when there is nothing to say, which does not mean
-///     that the numbers suit the endpoint.
+///     Each names a rule, what is wrong with it, and what to do. An empty list does not mean that the numbers suit the
+///     endpoint.
 #[pyfunction]
 #[pyo3(signature = (rules, *, forgive=None), text_signature = "(rules, *, forgive=())")]
 pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<Vec<String>> {
@@ -51,7 +51,7 @@ pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<V
     Ok(doorkeep::lint::lint(&read, &forgive).iter().map(ToString::to_string).collect())
 }
 
-/// Refuses a claim by its name.
+/// Refuses the claim of this name.
 #[pyfunction]
 #[pyo3(name = "_refuse_claim", signature = (name, /))]
 pub(crate) fn refuse_claim(name: &str) -> Result<()> {

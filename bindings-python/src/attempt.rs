@@ -1,8 +1,8 @@
-//! An attempt that was counted and waits to be settled.
+//! An attempt that was counted and can be settled.
 //!
 //! Invariant: an exception that leaves a block settles nothing, unless its class is named in `give_back_on`. Errors of
-//! doorkeep and whatever stops the program or the task (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
-//! never give an attempt back.
+//! doorkeep, and exceptions that stop the program or the task (CancelledError, KeyboardInterrupt, SystemExit,
+//! GeneratorExit), never give an attempt back.
 
 use doorkeep::host::{either, input};
 use doorkeep::redis::RedisStore;
@@ -24,11 +24,11 @@ use crate::rule::read_names;
 /// One attempt over several keys, counted when it was made and settled at most once.
 ///
 /// It stays counted unless it is settled by `success`, `failure` or `cancel`. Settling it again, or settling a denied
-/// one, does nothing. Its truth is `allowed`. Safe from any thread.
+/// attempt, does nothing. Its truth is `allowed`. Safe from any thread.
 ///
-/// As a block it raises `AttemptDenied` on entry when denied (`LimiterUnavailable` when the limiter is closed over a
-/// failed store). An exception that leaves the block leaves the attempt counted, unless `give_back_on` names its class:
-/// then everything is given back but what was counted on an address alone.
+/// As a block, a denied attempt raises `AttemptDenied` on entry (`LimiterUnavailable` if the limiter is closed and its
+/// store failed). If an exception leaves the block, the attempt stays counted, unless `give_back_on` names its class:
+/// then everything is given back except what was counted on an address alone.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Attempt {
     inner: either::Attempt,
@@ -45,7 +45,7 @@ impl Attempt {
         self.inner.allowed()
     }
 
-    /// The whole answer to the attempt.
+    /// The decision about the attempt.
     #[getter]
     pub(crate) fn decision(&self) -> Decision {
         self.inner.decision().into()
@@ -57,24 +57,24 @@ impl Attempt {
 
     /// Settle the attempt as a right guess.
     ///
-    /// A rule that no key of the attempt is under is passed over.
+    /// Rules without a key in this attempt are ignored.
     ///
     /// Parameters
     /// ----------
     /// forgive
-    ///     Rules, or names of rules, whose keys are forgotten altogether.
+    ///     Rules, or names of rules, whose keys are forgotten completely.
     /// give_back
-    ///     Rules on which only this attempt's own charge is taken back; it lifts the lockout that it engaged.
+    ///     Rules on which only the charge of this attempt is taken back; a lockout that it engaged is lifted.
     /// forgive_address
-    ///     Rules keyed by an address whose keys are forgotten. CallResult for apart from `forgive`, since it lets an attacker
-    ///     with one account of their own wipe the limit on the address they attack from.
+    ///     Rules keyed by an address whose keys are forgotten. A list of its own, apart from `forgive`, since it lets
+    ///     an attacker with one account of their own wipe the limit on the address they attack from.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether this call settled it. False also when the store was not reached.
+    ///     Whether this call settled it. Also false if the store was not reached.
     ///
     /// Raises
     /// ------
@@ -97,8 +97,8 @@ impl Attempt {
 
     /// Settle the attempt as a wrong guess: it stays counted, whatever is called later.
     ///
-    /// Nothing needs this call, since an attempt stays counted anyway. It makes sure that no exception named in
-    /// `give_back_on`, and no later `cancel`, takes the guess back.
+    /// The call is optional, since an attempt stays counted anyway. It makes sure that neither an exception named in
+    /// `give_back_on` nor a later `cancel` takes the guess back.
     ///
     /// Returns
     /// -------
@@ -108,23 +108,23 @@ impl Attempt {
         self.inner.failure()
     }
 
-    /// Take the attempt back altogether, as one that should never have counted.
+    /// Take the attempt back completely, as one that should not have been counted.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether this call settled it. False also when the store was not reached.
+    ///     Whether this call settled it. Also false if the store was not reached.
     #[pyo3(signature = (now=None))]
     pub(crate) fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_cancel(py, now)?.wait(py)
     }
 
-    /// Count further keys under the same attempt. Keys that it holds already are not counted again.
+    /// Count further keys under the same attempt. Keys that are already part of it are not counted again.
     ///
     /// Returns
     /// -------
     /// Decision
-    ///     When denied, nothing was counted and the attempt is as it was.
+    ///     If denied, nothing was counted and the attempt is unchanged.
     ///
     /// Raises
     /// ------
@@ -142,7 +142,7 @@ impl Attempt {
         self.ask_extend(py, first, rest, cost, now)?.wait(py)
     }
 
-    /// Return whether the attempt holds `key`.
+    /// Return whether `key` is part of the attempt.
     pub(crate) fn holds(&self, key: &Bound<'_, Key>) -> bool {
         self.inner.holds(&key.get().inner)
     }
@@ -231,7 +231,7 @@ impl Attempt {
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    /// Leaves a block by `error`, or by its end. The answer is false: no exception is swallowed.
+    /// Ends a block, by `error` if there is one. The result is false: no exception is swallowed.
     pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
         let answer = self.release(py, error, &self.give_back_on, None)?;
         Ok(self.call(answer, |_, _, ()| Ok(false)))
@@ -265,7 +265,7 @@ impl Attempt {
         Call::new(self.store.as_ref(), answer, convert)
     }
 
-    /// Raises when the attempt was denied.
+    /// Raises if the attempt was denied.
     pub(crate) fn enter(&self, py: Python<'_>) -> Result<()> {
         if self.inner.allowed() {
             return Ok(());
@@ -305,7 +305,7 @@ impl GiveBackOn {
     fn names(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = error.py();
         let Some(classes) = &self.0 else { return Ok(false) };
-        // Of a group of exceptions one that is not named is enough: a task group must not make guesses free.
+        // In a group of exceptions, a single one that is not named is enough: a task group must not make guesses free.
         let leaves = error.getattr_opt("exceptions")?.and_then(|leaves| leaves.cast_into::<PyTuple>().ok());
         if let Some(leaves) = leaves.filter(|leaves| !leaves.is_empty()) {
             for leaf in leaves {
@@ -315,7 +315,7 @@ impl GiveBackOn {
             }
             return Ok(true);
         }
-        // A class that is named may be a base of ours: a denial must not give back what it denies.
+        // A named class may be a base of our errors: a denial must not give back the attempt that it denies.
         let ours = OURS.import(py, "doorkeep.errors", "DoorkeepError")?;
         Ok(error.is_instance_of::<PyException>() && !error.is_instance(ours)? && error.is_instance(classes.bind(py))?)
     }

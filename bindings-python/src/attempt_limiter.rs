@@ -1,4 +1,4 @@
-//! The strike counter with a lockout, one key a call.
+//! The strike counter with a lockout, one key per call.
 //!
 //! Conversions only. Specified by `tests/vectors/strikes*.json`.
 
@@ -24,9 +24,9 @@ use crate::stats;
 
 /// Admits a number of attempts per key, then locks the key out.
 ///
-/// Checking and counting are one atomic step, so however many callers race for a key, exactly `threshold` of them pass.
-/// A key idle for a whole window starts again from zero; denied attempts change nothing. In memory, state
-/// lives for at most `max_tracked_keys` keys, and a lockout is never evicted. Every call is amortised O(1) and safe from any
+/// Checking and counting are one atomic step: however many callers race for a key, exactly `threshold` of them pass. A
+/// key that is idle for a whole window starts again from zero; denied attempts change nothing. In memory at most
+/// `max_tracked_keys` keys are tracked, and a lockout is never evicted. Every call is amortised O(1) and safe from any
 /// thread.
 ///
 /// Parameters
@@ -34,20 +34,20 @@ use crate::stats;
 /// threshold
 ///     The attempt that engages the lockout, 1 to 1024: with 5, five attempts pass and the sixth is denied.
 /// lockout_window
-///     How long a lockout lasts and how long attempts are remembered: a `timedelta`, a number of seconds, or text such
-///     as `"15m"`.
+///     How long a lockout lasts and how long attempts are remembered: a `timedelta`, a number of seconds, or a string
+///     such as `"15m"`.
 /// max_tracked_keys
-///     1 to 2**30, default 50,000. When every one of them is locked, new keys are denied.
+///     1 to 2**30, default 50,000. When all of them are locked, new keys are denied.
 /// name
-///     Stands for the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
+///     The name of the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
 /// store
-///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
-///     memory.
+///     A `RedisStore`, to share one budget with other processes; `name` is then required. Defaults to the memory of
+///     this process.
 /// on_error
-///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
+///     What decides when the store does not answer: `"local"`, `"open"` or `"closed"`. Defaults to the store's setting.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
-///     the store's.
+///     A callable that returns seconds since the Unix epoch, called once per call. Defaults to a monotonic clock, or
+///     with a store to the store's clock.
 ///
 /// Raises
 /// ------
@@ -94,7 +94,7 @@ impl AttemptLimiter {
     /// Parameters
     /// ----------
     /// key
-    ///     Any non-empty text. Hashed at once; never stored or logged.
+    ///     Any non-empty string. Hashed immediately; never stored or logged.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
     ///
@@ -106,7 +106,7 @@ impl AttemptLimiter {
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     `key` is empty or not a text: that is an error, not a shared bucket.
+    ///     `key` is empty or not a string: an empty key is an error, not a shared bucket.
     /// ConfigError
     ///     `now` is out of its bounds.
     #[pyo3(signature = (key, now=None))]
@@ -114,29 +114,29 @@ impl AttemptLimiter {
         self.ask_attempt(py, key, now)?.wait(py)
     }
 
-    /// Count one attempt for `key`, or deny it, and give the whole answer.
+    /// Count one attempt for `key`, or deny it, and return the whole decision.
     ///
-    /// As `attempt`, with the wait, what remains and the reason.
+    /// Like `attempt`, with the wait, the remaining attempts and the reason.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
         self.ask_decide(py, key, now)?.wait(py)
     }
 
-    /// Count one attempt for `key`, or deny it, so that it can be cancelled.
+    /// Count one attempt for `key`, or deny it, with a reservation that can cancel it.
     ///
     /// Returns
     /// -------
     /// Outcome, Reservation
-    ///     A denied reservation cancels nothing. The pair is false when the attempt is denied.
+    ///     The reservation of a denied attempt cancels nothing. The pair is false if the attempt is denied.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Reserved> {
         self.ask_reserve(py, key, now)?.wait(py)
     }
 
-    /// Take back a reserved attempt that should never have counted.
+    /// Take back a reserved attempt that should not have been counted.
     ///
-    /// It takes back exactly that attempt: a lockout is lifted only by the attempt that engaged it, and a reservation
-    /// that outlived its entry (reset, expired, evicted, cancelled before) cancels nothing.
+    /// It takes back exactly that attempt. Only the attempt that engaged a lockout lifts it. A reservation whose entry
+    /// is gone (reset, expired, evicted or cancelled before) cancels nothing.
     ///
     /// Returns
     /// -------
@@ -152,15 +152,15 @@ impl AttemptLimiter {
         self.ask_cancel(py, reservation, now)?.wait(py)
     }
 
-    /// Say whether an attempt for `key` would be denied now. Counts nothing.
+    /// Return whether an attempt for `key` would be denied now. Counts nothing.
     ///
-    /// A cheap look beforehand; `attempt` is what decides.
+    /// A cheap check in advance; `attempt` decides.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_locked(py, key, now)?.wait(py)
     }
 
-    /// Say how long an attempt for `key` would be told to wait; None when it would be admitted. Counts nothing.
+    /// Return how long an attempt for `key` would have to wait; None if it would be admitted. Counts nothing.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn retry_after(
         &self,
@@ -171,27 +171,27 @@ impl AttemptLimiter {
         self.ask_retry_after(py, key, now)?.wait(py)
     }
 
-    /// Forget `key` altogether, its lockout included, such as after a correct password.
+    /// Forget `key` completely, including its lockout, such as after a correct password.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
 
-    /// Give back one attempt without saying which.
+    /// Give back one attempt, without naming which.
     ///
     /// .. deprecated:: 0.1
-    ///     It cannot tell whether the attempt engaged a lockout, so a locked key is left alone. Use `reserve` and
+    ///     It cannot know whether the attempt engaged a lockout, so a locked key is left as it is. Use `reserve` and
     ///     `cancel`.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Py<PyAny>> {
         self.ask_refund(py, key, now)?.wait(py)
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::to_dict(py, &self.inner.stats())
     }
@@ -200,7 +200,7 @@ impl AttemptLimiter {
         self.inner.len()
     }
 
-    // Without this an empty limiter would be false, as an empty list is.
+    // Without this an empty limiter would be false, like an empty list.
     fn __bool__(&self) -> bool {
         true
     }
@@ -300,7 +300,7 @@ impl AttemptLimiter {
     }
 }
 
-/// The bytes of a single-key limiter's key.
+/// The bytes of a key of a limiter that takes strings.
 pub(crate) fn read_key<'a>(key: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
     Ok(text(key)?.ok_or_else(input::not_text)?)
 }

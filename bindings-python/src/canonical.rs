@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::convert::{Given, read, start_of, text};
 use crate::error::Result;
 
-/// Give the canonical spelling of an email, to look the account up by and to make keys of.
+/// Return the canonical spelling of an email, for looking up the account and for making keys.
 ///
 /// NFKC and lower case, one character at a time (ß stays apart from ss), without white space around it; the domain in
 /// ASCII as in DNS (IDNA). Applying it twice changes nothing.
@@ -17,7 +17,8 @@ use crate::error::Result;
 /// text
 ///     At most 1,024 bytes as UTF-8.
 /// drop_tags
-///     Whether to drop from the first ``+`` of the local part on. Off by default: not every provider ignores tags.
+///     Whether to drop the first ``+`` of the local part and all that follows. Off by default: not every provider
+///     ignores tags.
 /// drop_gmail_dots
 ///     Whether to drop the dots in the local part at gmail.com and googlemail.com. Off by default.
 ///
@@ -29,8 +30,8 @@ use crate::error::Result;
 /// Raises
 /// ------
 /// InvalidKeyError
-///     `text` is no text, has not exactly one ``@`` with text on both sides, has a domain that is none, a control
-///     character or a lone surrogate, or is too long: answer 400.
+///     `text` is not a string, does not have exactly one ``@`` with characters on both sides, has an invalid domain, a
+///     control character or a lone surrogate, or is too long: answer 400.
 #[pyfunction]
 #[pyo3(
     signature = (text, *, drop_tags=None, drop_gmail_dots=None),
@@ -51,7 +52,7 @@ pub(crate) fn canonical_email(
     )?)
 }
 
-/// Give the canonical spelling of a user name, to look the account up by and to make keys of.
+/// Return the canonical spelling of a user name, for looking up the account and for making keys.
 ///
 /// NFKC and lower case, one character at a time (ß stays apart from ss), without white space around it. Applying it twice
 /// changes nothing.
@@ -69,7 +70,7 @@ pub(crate) fn canonical_email(
 /// Raises
 /// ------
 /// InvalidKeyError
-///     `text` is no text, is empty, has a control character or a lone surrogate, or is too long: answer 400.
+///     `text` is not a string, is empty, has a control character or a lone surrogate, or is too long: answer 400.
 #[pyfunction]
 pub(crate) fn canonical_username(text: &Bound<'_, PyAny>) -> Result<String> {
     Ok(doorkeep::canonical_username(input::username(self::text(&start_of(text, input::SPELLING_REACH)?)?.as_deref())?)?)

@@ -1,6 +1,6 @@
-//! The client behind trusted proxies: headers of any framework in, the text of an address out.
+//! The client behind trusted proxies: takes the headers of any framework and returns an address.
 //!
-//! Judges nothing. Invariant: nothing that a client can send raises, and of a long line only the end is read.
+//! Validates nothing. Invariant: nothing that a client can send raises, and only the end of a long line is read.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,25 @@ use crate::error::Result;
 
 /// The address of the client behind proxies that you trust.
 ///
-/// Starts at the peer of the socket and walks to the left through one header: while a hop is trusted, the one before it is
-/// looked at. The first that is not trusted is the client; if all are, the leftmost. A hop that is no address ends the walk
-/// at the last trusted one. Without proxies the peer is the client and headers are ignored. At most 64 hops and 16 KiB of
-/// the header are looked at, counted from its end.
+/// Starts at the peer of the socket and goes through one header from right to left, as long as hops are trusted. The
+/// first hop that is not trusted is the client; if all are trusted, the leftmost is. An invalid hop ends the search at
+/// the last trusted one. Without proxies the peer is the client, and headers are ignored. At most the last 64 hops and
+/// 16 KiB of the header are read.
 ///
 /// Parameters
 /// ----------
 /// trusted_proxies
-///     Addresses and networks such as ``"10.0.0.0/8"``: text or objects of `ipaddress`. Only your own proxies: whoever
-///     speaks from there can claim any address.
+///     Addresses and networks such as ``"10.0.0.0/8"``: strings or objects of `ipaddress`. List only your own proxies:
+///     anything that connects from these addresses can claim any client address.
 /// header
-///     The header that they write: ``"x-forwarded-for"``, ``"forwarded"`` (RFC 7239), or any that holds one address, such
-///     as ``"cf-connecting-ip"`` or ``"x-real-ip"``.
+///     The header that they write: ``"x-forwarded-for"``, ``"forwarded"`` (RFC 7239), or any header with a single
+///     address, such as ``"cf-connecting-ip"`` or ``"x-real-ip"``.
 ///
 /// Raises
 /// ------
 /// ConfigError
-///     A proxy is no address and no network, has bits set beyond its prefix, or the header is no name.
+///     A proxy is neither an address nor a network, or has bits set beyond its prefix; or the header is not a valid
+///     name.
 ///
 /// Examples
 /// --------
@@ -60,26 +61,27 @@ impl ClientIp {
 
     /// Find the address of the client of one request.
     ///
-    /// Never raises for anything that a client sends. Warns once, through the logger ``doorkeep``, when a forwarding header
-    /// comes from a private address although no proxy is trusted.
+    /// Nothing that a client sends raises. The logger ``doorkeep`` warns once if a forwarding header arrives from a
+    /// private address although no proxy is trusted.
     ///
     /// Parameters
     /// ----------
     /// peer
-    ///     The address of the socket's other end: ``request.client.host``, ``REMOTE_ADDR``; `None` when there is none.
+    ///     The address of the other end of the socket: ``request.client.host``, ``REMOTE_ADDR``; `None` if there is
+    ///     none.
     /// headers
-    ///     A mapping of names to values, names in any case, or pairs of them as in ASGI's ``scope["headers"]``; text or
-    ///     bytes, and lists of values where a name came several times.
+    ///     A mapping of names to values, names in any case, or pairs of them as in ASGI's ``scope["headers"]``; strings
+    ///     or bytes, and lists of values if a name occurs several times.
     ///
     /// Returns
     /// -------
     /// str or None
-    ///     The canonical text of the address; `None` when `peer` is no address, as on a Unix socket.
+    ///     The address in canonical spelling; `None` if `peer` is not an address, as on a Unix socket.
     ///
     /// Raises
     /// ------
     /// ConfigError
-    ///     `peer` is neither text nor `None`, or `headers` are no headers: the program is wrong.
+    ///     `peer` is neither a string nor `None`, or `headers` are not headers: a mistake in the program.
     fn resolve(&self, py: Python<'_>, peer: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Result<Option<String>> {
         let peer = peer_of(peer)?;
         let values = self.values(headers)?;
@@ -87,13 +89,13 @@ impl ClientIp {
         if let Some(warning) = self.inner.warning(&peer, &lines)
             && let Err(raised) = warn(py, warning)
         {
-            // A handler that raises must not cost the request its address.
+            // If a log handler raises, the request must still get its address.
             raised.write_unraisable(py, None);
         }
         Ok(self.inner.resolve(&peer, &lines).map(|address| address.to_string()))
     }
 
-    /// The networks that are trusted, as canonical text.
+    /// The trusted networks, in canonical spelling.
     #[getter]
     fn trusted_proxies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.trusted_proxies().collect::<Vec<_>>())
@@ -112,7 +114,7 @@ impl ClientIp {
 }
 
 impl ClientIp {
-    /// The values of the headers that the core asks for, in the order in which they came.
+    /// The values of the headers that the core reads, in the order in which they arrived.
     fn values<'py>(&self, headers: &Bound<'py, PyAny>) -> Result<Vec<Bound<'py, PyAny>>> {
         let names = self.inner.header_names();
         let mut values = Vec::new();
@@ -143,11 +145,11 @@ fn read_proxies(given: Given<'_, '_>) -> Result<Vec<String>> {
     let Some(proxies) = given.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());
     };
-    // One where several are meant is clear enough, and a text must not be read letter by letter.
+    // One proxy may be passed where several are expected, and a string must not be read letter by letter.
     if proxies.is_instance_of::<PyString>() || proxies.is_instance_of::<PyBytes>() {
         return Ok(vec![proxies.str()?.to_string_lossy().into_owned()]);
     }
-    // Objects of `ipaddress` print as what they are; of anything else the core refuses what it prints as.
+    // Objects of `ipaddress` print as their address. The core refuses the string form of any other type.
     proxies.try_iter()?.map(|proxy| Ok(proxy?.str()?.to_string_lossy().into_owned())).collect()
 }
 
@@ -163,7 +165,7 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'p
     if let Ok(pair) = pair.extract() {
         return Ok(pair);
     }
-    // Some servers write lists; a text of two characters is no pair.
+    // Some servers use lists; a string of two characters is not a pair.
     if let Ok(list) = pair.cast::<PyList>()
         && list.len() == 2
     {
@@ -172,7 +174,7 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> Result<(Bound<'py, PyAny>, Bound<'p
     Err(input::not_headers().into())
 }
 
-/// One line of a header. A value that is neither text nor bytes names no address.
+/// One line of a header. A value that is neither a string nor bytes is empty.
 fn line(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     let end = end_of(value, Core::REACH)?;
     let line = text_or_bytes(&end)?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a limiter's `now` comes from when a call does not say it, and the clock of tests.
+//! The clock of a limiter, for calls without `now`, and the clock of tests.
 //!
 //! Knows no limiter. Invariant: a clock is read at most once per call, and not at all when `now` is given.
 
@@ -34,7 +34,7 @@ impl Clock {
         Ok(Self::Callable(object.clone().unbind()))
     }
 
-    /// The instant of a call; none leaves it to the clock of the place, which is the server's over a store.
+    /// The time of a call; none leaves it to the default clock, which over a store is the server's.
     pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Result<Option<Timestamp>> {
         if let Some(now) = given.filter(|now| !now.is_none()) {
             return read_now(Some(now)).map(Some);
@@ -68,20 +68,20 @@ impl Clock {
     }
 }
 
-/// A clock that stands still until a test moves it.
+/// A clock that a test moves by hand.
 ///
-/// Pass it as `clock=` to any limiter. Reading it is a call, so it also goes wherever a callable giving seconds goes.
-/// Safe to move from several threads.
+/// Pass it as `clock=` to any limiter. Calling it returns the time in seconds, so it also works wherever such a
+/// callable is expected. Several threads may move it.
 ///
 /// Parameters
 /// ----------
 /// start
-///     Seconds since the Unix epoch at which it stands first. Defaults to 0.
+///     Its first time, in seconds since the Unix epoch. Defaults to 0.
 ///
 /// Raises
 /// ------
 /// ConfigError
-///     `start` is not a number, or lies outside 0 to 2**52 microseconds.
+///     `start` is not a number from 0 to 2**52 microseconds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct ManualClock {
     micros: AtomicU64,
@@ -104,12 +104,12 @@ impl ManualClock {
     /// Parameters
     /// ----------
     /// duration
-    ///     A `timedelta`, a number of seconds, or text such as `"15m"`; at least one microsecond.
+    ///     A `timedelta`, a number of seconds, or a string such as `"15m"`; at least one microsecond.
     ///
     /// Raises
     /// ------
     /// ConfigError
-    ///     `duration` is not a duration, or leads past 2**52 microseconds. The clock has not moved.
+    ///     `duration` is not a duration, or would move the clock past 2**52 microseconds. The clock has not moved.
     fn advance(&self, duration: &Bound<'_, PyAny>) -> Result<()> {
         let step = read_duration(Some(duration), input::span)?;
         let step = u64::try_from(step.as_micros()).unwrap_or(u64::MAX);
@@ -123,7 +123,7 @@ impl ManualClock {
         }
     }
 
-    /// Put the clock to a moment, also one in the past.
+    /// Set the clock to a time, which may be in the past.
     ///
     /// Parameters
     /// ----------
@@ -133,7 +133,7 @@ impl ManualClock {
     /// Raises
     /// ------
     /// ConfigError
-    ///     `moment` is not a number, or lies outside 0 to 2**52 microseconds. The clock has not moved.
+    ///     `moment` is not a number from 0 to 2**52 microseconds. The clock has not moved.
     fn set(&self, moment: &Bound<'_, PyAny>) -> Result<()> {
         if moment.is_none() {
             return Err(PyTypeError::new_err("set takes seconds since the Unix epoch").into());
@@ -142,7 +142,7 @@ impl ManualClock {
         Ok(())
     }
 
-    /// Give the moment at which the clock stands, in seconds since the Unix epoch.
+    /// Return the time of the clock, in seconds since the Unix epoch.
     fn __call__(&self) -> f64 {
         self.micros.load(Ordering::Relaxed) as f64 / 1e6
     }

@@ -1,6 +1,6 @@
 //! A limiter and its rules as a plain mapping.
 //!
-//! Invariant: a name that nobody reads is refused, so that a misspelt limit is not a missing one.
+//! Invariant: an unknown name is refused, so that a misspelt limit is not a missing limit.
 
 use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
@@ -14,7 +14,7 @@ use crate::rate::read_rates;
 use crate::rule::{Rule, StrikeRule, with_options};
 use crate::store::{self, RedisStore};
 
-/// What `Limiter.from_config` found.
+/// The result of reading the mapping of `Limiter.from_config`.
 pub(crate) struct Config<'py> {
     pub(crate) place: Place,
     pub(crate) capacity: usize,
@@ -36,7 +36,7 @@ impl<'py> Config<'py> {
     }
 }
 
-// Without a URL the options of a store are judged all the same: a bad one would show up only when the URL comes.
+// The options of a store are validated even without a URL: otherwise a bad option would fail only once a URL is added.
 fn read_place(py: Python<'_>, options: &Options<'_>) -> Result<Place> {
     let [prefix, timeout, on_error] = ["prefix", "timeout", "on_error"].map(|name| options.get(name));
     let Some(url) = options.get("redis").filter(|url| !url.is_none()) else {
@@ -68,7 +68,7 @@ fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, Py
     Ok(Bound::new(py, StrikeRule { inner })?.into_any())
 }
 
-/// The entries of a mapping, every name of which is known.
+/// The entries of a mapping whose names are all known.
 struct Options<'py>(Vec<(String, Bound<'py, PyAny>)>);
 
 impl<'py> Options<'py> {

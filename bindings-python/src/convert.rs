@@ -1,6 +1,6 @@
-//! What Python passes, as the core's `input` reads it, and durations on their way back.
+//! Converts Python arguments for the core's `input`, and durations back to Python.
 //!
-//! Judges nothing: bounds, defaults and error texts are the core's. Invariant: no value of any type panics here.
+//! Validates nothing: bounds, defaults and error texts are the core's. Invariant: no value of any type panics here.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PySli
 
 use crate::error::Result;
 
-/// An argument that may be left out. `None` counts as left out.
+/// An optional argument. `None` counts as omitted.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Reads a plain argument with one of the core's readers.
@@ -28,7 +28,7 @@ pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Re
     Ok(reader(plain(object))?)
 }
 
-/// Reads a duration: a `timedelta`, seconds, or text such as `15m`.
+/// Reads a duration: a `timedelta`, seconds, or a string such as `15m`.
 pub(crate) fn read_duration<T>(
     given: Given<'_, '_>,
     reader: impl FnOnce(Value<'_>, Unit) -> Result<T, Error>,
@@ -39,7 +39,7 @@ pub(crate) fn read_duration<T>(
     read(given, |value| reader(value, Unit::Seconds))
 }
 
-/// The bytes of a text: UTF-8, or WTF-8 when it holds lone surrogates. `None` when it is not a text.
+/// The bytes of a string: UTF-8, or WTF-8 if it has lone surrogates. `None` for other types.
 pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Result<Option<Cow<'a, [u8]>>> {
     let Ok(text) = object.cast::<PyString>() else {
         return Ok(None);
@@ -51,7 +51,8 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> Result<Option<Cow<'a, [u
     }
 }
 
-/// The first `reach` characters of a text, so that one of megabytes costs nothing. Anything else is given as it is.
+/// The first `reach` characters of a string, so that one of megabytes costs nothing. Other types are returned
+/// unchanged.
 pub(crate) fn start_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<Bound<'py, PyAny>> {
     if !object.is_instance_of::<PyString>() || object.len()? <= reach {
         return Ok(object.clone());
@@ -60,7 +61,7 @@ pub(crate) fn start_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResul
     object.get_item(PySlice::new(object.py(), 0, reach, 1))
 }
 
-/// The last `reach` characters of a text, read like [`start_of`].
+/// The last `reach` characters of a string, like [`start_of`].
 pub(crate) fn end_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<Bound<'py, PyAny>> {
     if !object.is_instance_of::<PyString>() || object.len()? <= reach {
         return Ok(object.clone());
@@ -69,7 +70,7 @@ pub(crate) fn end_of<'py>(object: &Bound<'py, PyAny>, reach: usize) -> PyResult<
     object.get_item(PySlice::new(object.py(), -reach, isize::MAX, 1))
 }
 
-/// The name of a rule. Lone surrogates come as replacement characters, which no name has either.
+/// The name of a rule. Lone surrogates become replacement characters, which are not valid in a name either.
 pub(crate) fn name(object: &Bound<'_, PyAny>) -> Result<String> {
     match object.cast::<PyString>() {
         Ok(name) => Ok(name.to_string_lossy().into_owned()),
@@ -79,14 +80,14 @@ pub(crate) fn name(object: &Bound<'_, PyAny>) -> Result<String> {
 
 /// A duration as a `timedelta`.
 pub(crate) fn timedelta(py: Python<'_>, duration: Duration) -> PyResult<Bound<'_, PyDelta>> {
-    // A day count past i32 cannot come from bounded durations; saturating keeps even that from panicking.
+    // Bounded durations have no day count past i32; saturating avoids a panic even then.
     let days = i32::try_from(duration.as_secs() / 86_400).unwrap_or(999_999_999);
     let seconds = i32::try_from(duration.as_secs() % 86_400).unwrap_or(0);
     let micros = i32::try_from(duration.subsec_micros()).unwrap_or(0);
     PyDelta::new(py, days, seconds, micros, false)
 }
 
-/// A duration as a `timedelta`, and none as `None`.
+/// An optional duration as a `timedelta` or `None`.
 pub(crate) fn optional_timedelta(py: Python<'_>, duration: Option<Duration>) -> PyResult<Option<Py<PyDelta>>> {
     duration.map(|duration| timedelta(py, duration).map(Bound::unbind)).transpose()
 }
@@ -96,7 +97,7 @@ fn plain<'a>(object: &Bound<'_, PyAny>) -> Value<'a> {
         return Value::Bool(flag.is_true());
     }
     if object.is_instance_of::<PyInt>() {
-        // Most numbers fit 64 bits, which cross much faster than 128.
+        // Most numbers fit into 64 bits, which convert much faster than 128.
         if let Ok(number) = object.extract::<i64>() {
             return Value::Integer(i128::from(number));
         }

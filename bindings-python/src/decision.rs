@@ -1,6 +1,6 @@
-//! The whole answer to a call.
+//! The decision about a call.
 //!
-//! Knows no limiter. Invariant: it says what the core decided and works nothing out by itself.
+//! Knows no limiter. Invariant: it reports what the core decided and calculates nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use pyo3::types::{PyDelta, PyString, PyTuple};
 use crate::convert::timedelta;
 use crate::outcome::{self, outcome as to_outcome};
 
-/// The whole answer to a call. True when it was allowed.
+/// The decision about a call. True if it was allowed.
 ///
-/// Made by limiters; compares by value and pickles.
+/// Limiters make it. It compares by value and can be pickled.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Decision {
     pub(crate) inner: doorkeep::Decision,
@@ -35,7 +35,7 @@ impl Decision {
         self.inner.allowed()
     }
 
-    /// The verdict as an `Outcome`.
+    /// The result as an `Outcome`.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         outcome::member(py, self.inner.outcome)
@@ -53,9 +53,9 @@ impl Decision {
         self.inner.rule.as_deref()
     }
 
-    /// How long until the same call would be allowed if nothing else came, exact to the microsecond.
+    /// The time until the same call would be allowed if no other call is made, exact to the microsecond.
     ///
-    /// Zero when allowed. None when it never would be, or when the limiter is unavailable.
+    /// Zero if allowed. None if the call can never be allowed, or if the limiter is unavailable.
     #[getter]
     fn retry_after<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDelta>>> {
         self.inner.retry_after.map(|wait| timedelta(py, wait)).transpose()
@@ -63,7 +63,7 @@ impl Decision {
 
     /// The wait as whole seconds for an HTTP `Retry-After`: rounded up, at least 1 on a denial, 0 when allowed.
     ///
-    /// None when it never would be allowed, or when the limiter is unavailable.
+    /// None if the call can never be allowed, or if the limiter is unavailable.
     #[getter]
     fn retry_after_seconds(&self) -> Option<u64> {
         self.inner.retry_after_seconds()
@@ -75,13 +75,13 @@ impl Decision {
         self.inner.remaining
     }
 
-    /// How long until every key of the call is as if never used, the longest over all keys.
+    /// The time until every key of the call is as if it were unused, the longest over all keys.
     #[getter]
     fn reset_after<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDelta>> {
         timedelta(py, self.inner.reset_after)
     }
 
-    /// Whether the store failed and the limiter's `on_error` answered in its place.
+    /// Whether the store failed and the limiter's `on_error` decided instead.
     #[getter]
     fn degraded(&self) -> bool {
         self.inner.degraded

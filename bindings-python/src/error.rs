@@ -1,6 +1,6 @@
-//! Why a call was refused, on its way to a Python exception.
+//! Errors, converted to Python exceptions.
 //!
-//! Knows no limiter. Invariant: an error of the core becomes its class in `doorkeep.errors`, with the core's own text.
+//! Knows no limiter. Invariant: an error of the core becomes its class in `doorkeep.errors`, with the text of the core.
 
 use doorkeep::{Error, ErrorKind};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 
 pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
 
-/// An error of the core or of the lab, or one that Python raised while an argument was read.
+/// An error of the core or of the lab, or an exception that Python raised while an argument was read.
 pub(crate) enum Refused {
     Core(Error),
     Lab(doorkeep_lab::Error),

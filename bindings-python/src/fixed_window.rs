@@ -1,4 +1,4 @@
-//! The fixed window, one key a call.
+//! The fixed window, one key per call.
 //!
 //! Conversions only. Specified by `tests/vectors/fixed-window.json`.
 
@@ -19,27 +19,27 @@ use crate::stats;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
 ///
-/// Across the edge of two windows up to `2 * limit - 1` attempts can land inside one window's length. Safe from any
-/// thread; no call scans.
+/// Around the boundary of two windows up to `2 * limit - 1` attempts can pass within the length of one window. Safe
+/// from any thread; no call scans the table.
 ///
 /// Parameters
 /// ----------
 /// limit
 ///     Attempts per window, 1 to 2**26.
 /// window
-///     A `timedelta`, a number of seconds, or text such as `"1m"`.
+///     A `timedelta`, a number of seconds, or a string such as `"1m"`.
 /// max_keys
-///     How many keys are held: 1 to 2**30, default 100,000.
+///     How many keys are kept: 1 to 2**30, default 100,000.
 /// name
-///     Stands for the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
+///     The name of the rule in decisions and counters. Matches `[a-z0-9-]{1,32}`.
 /// store
-///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
-///     memory.
+///     A `RedisStore`, to share one budget with other processes; `name` is then required. Defaults to the memory of
+///     this process.
 /// on_error
-///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
+///     What decides when the store does not answer: `"local"`, `"open"` or `"closed"`. Defaults to the store's setting.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
-///     the store's.
+///     A callable that returns seconds since the Unix epoch, called once per call. Defaults to a monotonic clock, or
+///     with a store to the store's clock.
 ///
 /// Raises
 /// ------
@@ -83,20 +83,20 @@ impl FixedWindow {
     /// Parameters
     /// ----------
     /// key
-    ///     Any non-empty text. Hashed at once; never stored or logged.
+    ///     Any non-empty string. Hashed immediately; never stored or logged.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
     ///
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     `key` is empty or not a text: that is an error, not a shared bucket.
+    ///     `key` is empty or not a string: an empty key is an error, not a shared bucket.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
         self.ask_consume(py, key, now)?.wait(py)
     }
 
-    /// Return what `consume` would answer for `key`, with what is left as it is now. Counts nothing.
+    /// Return the decision that `consume` would return for `key`; what remains is as it is now. Counts nothing.
     ///
     /// Raises
     /// ------
@@ -107,12 +107,12 @@ impl FixedWindow {
         self.ask_peek(py, key, now)?.wait(py)
     }
 
-    /// Forget `key`. May be called again.
+    /// Forget `key`. Calling it again does nothing.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
@@ -129,7 +129,7 @@ impl FixedWindow {
         timedelta(py, self.inner.window())
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::to_dict(py, &self.inner.stats())
     }
@@ -138,7 +138,7 @@ impl FixedWindow {
         self.inner.len()
     }
 
-    // Without this an empty limiter would be false, as an empty list is.
+    // Without this an empty limiter would be false, like an empty list.
     fn __bool__(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
-//! A decision as HTTP says it; `doorkeep/http.py` gives the functions their public names.
+//! A decision as an HTTP status and header fields; `doorkeep/http.py` has the public functions.
 //!
-//! Judges nothing. Specified by `tests/vectors/http.json`.
+//! Validates nothing. Specified by `tests/vectors/http.json`.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) fn headers<'py>(
     to_dict(decision.py(), fields)
 }
 
-/// The header fields of a denial of which only the wait is known.
+/// The header fields of a denial if only its wait is known.
 #[pyfunction]
 #[pyo3(name = "_http_wait", signature = (retry_after, /))]
 pub(crate) fn wait(py: Python<'_>, retry_after: Option<Duration>) -> Result<Bound<'_, PyDict>> {

@@ -1,6 +1,6 @@
 //! Keys: what an attempt is counted under.
 //!
-//! Invariant: the value is hashed the moment a key is made; nothing here holds or shows it.
+//! Invariant: the value is hashed when a key is made, and is neither kept nor shown.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,13 +19,13 @@ use crate::rule::one_or_more_rules;
 
 /// What an attempt is counted under: a rule and the digest of a value. Made by `Rule.key` and `Rule.ip_key`.
 ///
-/// Compares by value and can stand in a set. Holds no trace of the value itself.
+/// Compares by value and is hashable. Does not contain the value itself.
 #[pyclass(module = "doorkeep", frozen, eq, hash)]
 pub(crate) struct Key {
     pub(crate) inner: doorkeep::Key,
 }
 
-// Two keys are one when they count as one, however they were made: `ip_key(a)` is `key(network(a))`.
+// Two keys are equal if they share a budget, however they were made: `ip_key(a)` equals `key(network(a))`.
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         self.inner.digest() == other.inner.digest() && self.inner.rule() == other.inner.rule()
@@ -59,15 +59,15 @@ impl Key {
     }
 }
 
-/// Give the canonical text of an address's bucket.
+/// Return the network that an address is counted under, in canonical spelling.
 ///
-/// An IPv4 address stands whole, an IPv6 address by its prefix, since one subscriber is usually handed a whole /64.
-/// IPv4-mapped, NAT64 and 6to4 addresses are the IPv4 address inside them; zone ids are dropped.
+/// An IPv4 address is kept whole. An IPv6 address is cut to its prefix, since one subscriber usually gets a whole /64.
+/// IPv4-mapped, NAT64 and 6to4 addresses become the IPv4 address inside them; zone ids are dropped.
 ///
 /// Parameters
 /// ----------
 /// address
-///     The text of an IPv4 or IPv6 address, or an object of `ipaddress`.
+///     An IPv4 or IPv6 address, as a string or an object of `ipaddress`.
 /// ipv6_prefix
 ///     32 to 128. Defaults to 64.
 ///
@@ -92,8 +92,8 @@ pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) ->
 /// The keys of a request, and whether rules were left out because it has no address. Specified by
 /// `tests/vectors/keys-for.json`.
 ///
-/// An ellipsis is an address that was not named. A word of a rule may have hyphens, which no name of an argument has: there
-/// it has underscores.
+/// An ellipsis means that the address was not passed. A word of a rule may have hyphens; the name of an argument has
+/// underscores instead.
 #[pyfunction]
 #[pyo3(name = "_keys_for", signature = (rules, address, values, /))]
 pub(crate) fn keys_for(
@@ -136,14 +136,14 @@ pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> R
     Ok(Key { inner: with_address(address, |address| rule.ip_key(address))? })
 }
 
-/// Calls with the keys of a Python call, in call order. A single one is borrowed where it is.
+/// Calls `call` with the keys of a Python call, in order. A single key is borrowed and not copied.
 pub(crate) fn with_keys<T>(
     first: Given<'_, '_>,
     rest: &Bound<'_, PyTuple>,
     call: impl FnOnce(&[doorkeep::Key]) -> Result<T>,
 ) -> Result<T> {
     let Some(first) = first else {
-        // Nothing came, or None did: the core refuses a call without keys, and None among others is no key.
+        // No argument, or None: the core refuses a call without keys, and None among other keys is not a key.
         return if rest.is_empty() { call(&[]) } else { Err(not_a_key().into()) };
     };
     let first = &first.cast::<Key>().map_err(|_| not_a_key())?.get().inner;
@@ -162,7 +162,7 @@ fn not_a_key() -> PyErr {
     PyTypeError::new_err("a call takes keys made by a rule: rule.key(...) or rule.ip_key(...)")
 }
 
-// An object of `ipaddress` prints as its address; anything else that is not a text is junk to the core.
+// An object of `ipaddress` prints as its address. The core refuses any other type that is not a string.
 fn with_address<T>(address: &Bound<'_, PyAny>, make: impl FnOnce(&str) -> Result<T, Error>) -> Result<T> {
     if let Ok(text) = address.cast::<PyString>() {
         return Ok(make(&text.to_string_lossy())?);

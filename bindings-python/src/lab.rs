@@ -1,6 +1,6 @@
-//! The lab: a scenario goes in as text, columns come out as bytes.
+//! The lab: takes a scenario as a string and returns columns as bytes.
 //!
-//! Judges nothing. Invariant: a run holds the GIL only while it looks up from its work.
+//! Validates nothing. Invariant: a run holds the GIL only while it reports its progress.
 
 use std::ops::ControlFlow;
 
@@ -13,10 +13,10 @@ use pyo3::types::{PyBool, PyBytes, PyDict};
 use crate::convert::read;
 use crate::error::Result;
 
-/// Run a scenario and give its tables: columns of float64 as bytes, texts as lists.
+/// Run a scenario and return its tables: columns of float64 as bytes, strings as lists.
 ///
-/// `progress(events, done)` is called every 65,536 attempts, or moments without one; `False` ends the run with what is
-/// there, and so does Ctrl-C.
+/// `progress(events, done)` is called every 65,536 attempts, or points in time without attempts; `False` ends the run
+/// with the results so far; so does Ctrl-C.
 #[pyfunction]
 #[pyo3(name = "lab_run", signature = (scenario, progress=None))]
 pub(crate) fn run<'py>(
@@ -31,7 +31,7 @@ pub(crate) fn run<'py>(
         let outcome = scenario.run_watched(|at| {
             let looked = Python::attach(|py| match look(py, progress.as_ref(), at) {
                 Ok(goes_on) => goes_on,
-                // Whoever interrupts a run wants to see how far it came.
+                // After an interrupt the results so far are still useful.
                 Err(interrupt) if interrupt.is_instance_of::<PyKeyboardInterrupt>(py) => false,
                 Err(error) => {
                     raised = Some(error);
@@ -52,7 +52,7 @@ pub(crate) fn run<'py>(
     Ok(tables)
 }
 
-/// Read a scenario and refuse what cannot be run.
+/// Validate a scenario.
 #[pyfunction]
 #[pyo3(name = "lab_check")]
 pub(crate) fn check(scenario: &str) -> Result<()> {
@@ -60,21 +60,21 @@ pub(crate) fn check(scenario: &str) -> Result<()> {
     Ok(())
 }
 
-/// Read a scenario, refuse what cannot be run, and give it as JSON text.
+/// Validate a scenario and return it as JSON.
 #[pyfunction]
 #[pyo3(name = "lab_json")]
 pub(crate) fn json(scenario: &str) -> Result<String> {
     Ok(Scenario::json(scenario)?)
 }
 
-/// What a policy such as `5/1m,50/1h`, `s5/15m` or `w100/1m` admits in spans from a minute to a year.
+/// Return what a policy such as `5/1m,50/1h`, `s5/15m` or `w100/1m` admits in spans from a minute to a year.
 #[pyfunction]
 #[pyo3(name = "lab_bounds")]
 pub(crate) fn bounds<'py>(py: Python<'py>, policy: &str) -> Result<Bound<'py, PyDict>> {
     Ok(columns(py, &doorkeep_lab::bounds_of(policy)?)?)
 }
 
-/// One closed form by its name. Durations are texts or seconds; those that come out are seconds.
+/// Return the value of a closed form by its name. Durations are strings or seconds; results are seconds.
 #[pyfunction]
 #[pyo3(name = "lab_bound", signature = (name, /, **arguments))]
 pub(crate) fn bound(name: &str, arguments: Option<&Bound<'_, PyDict>>) -> Result<f64> {
@@ -89,7 +89,7 @@ pub(crate) fn bound(name: &str, arguments: Option<&Bound<'_, PyDict>>) -> Result
     Ok(doorkeep_lab::bound(name, &arguments, Unit::Seconds)?)
 }
 
-/// A plain argument that outlives its object.
+/// A plain argument that may outlive its object.
 enum Owned {
     Text(String),
     Plain(Value<'static>),

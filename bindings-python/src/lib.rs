@@ -1,7 +1,7 @@
 //! The native module of the Python package: conversions and error mapping over the core, one file per public type.
 //!
-//! Holds no formula and no default value. Invariants: every class is frozen and safe to share between threads without
-//! the GIL; a call waits only for a store, and without the GIL; no argument of any type causes a panic.
+//! Contains no formula and no default value. Invariants: every class is frozen and safe to share between threads
+//! without the GIL; a call waits only for a store, without the GIL; no argument of any type causes a panic.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ mod waker;
 use doorkeep::host::keys;
 use pyo3::prelude::*;
 
-/// The classes keep their public names; those of `doorkeep.aio` stand here under names of their own.
+/// The classes have their public names here, except those of `doorkeep.aio`, which have a prefix.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::refuse_a_second(module.py())?;
@@ -80,7 +80,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lab::json, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bounds, module)?)?;
     module.add_function(wrap_pyfunction!(lab::bound, module)?)?;
-    // What is public stands in `doorkeep` and `doorkeep.aio`; a second list here could only disagree.
+    // The public names are listed in `doorkeep` and `doorkeep.aio`; a second list could only disagree.
     module.delattr("__all__")
 }
 

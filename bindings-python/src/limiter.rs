@@ -1,7 +1,7 @@
-//! The limiter of several keys a call.
+//! The limiter of several keys per call.
 //!
-//! Conversions only. Keys arrive as a first and the rest, since Python makes a tuple of the rest at every call: a call
-//! with one key then allocates nothing but its answer.
+//! Conversions only. The first key is a parameter of its own, since Python makes a tuple of the rest at every call: a
+//! call with one key then allocates only its answer.
 
 use doorkeep::Decision as Decided;
 use doorkeep::host::{either, input};
@@ -23,21 +23,21 @@ use crate::store::RedisStore;
 
 /// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
 ///
-/// Put a key for the client and a key for the account into one call, so that a denial by either spends nothing of the
-/// other. Safe from any thread; no call scans.
+/// Put a key for the client and a key for the account into one call, so that a denial by one of them spends nothing of
+/// the other. Safe from any thread; no call scans the tables.
 ///
 /// Parameters
 /// ----------
 /// store
-///     A `RedisStore` to share one budget with other processes. Defaults to this process's memory.
+///     A `RedisStore`, to share one budget with other processes. Defaults to the memory of this process.
 /// on_error
-///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
+///     What decides when the store does not answer: `"local"`, `"open"` or `"closed"`. Defaults to the store's setting.
 /// capacity
-///     How many windows this process holds, one per key and rate, and how many keys of each strike rule: 1 to 2**30,
-///     default 100,000. Over a store that is for the time in which it does not answer.
+///     How many windows this process keeps, one per key and rate, and how many keys of each strike rule: 1 to 2**30,
+///     default 100,000. With a store, this limits the local tables that are used while the store does not answer.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
-///     the store's.
+///     A callable that returns seconds since the Unix epoch, called once per call. Defaults to a monotonic clock, or
+///     with a store to the store's clock.
 ///
 /// Attributes
 /// ----------
@@ -79,16 +79,16 @@ impl Limiter {
     /// Parameters
     /// ----------
     /// config
-    ///     `redis`, the URL of a `RedisStore`, with its `prefix`, `timeout` and `on_error`; without it the limiter is in
-    ///     memory. `capacity` as in the constructor. `rules`: a mapping of names to rates as text, or to a mapping with
-    ///     `rates`, or `threshold` and `lockout_window`, and optionally `ipv6_prefix`, `secret` and `by`.
+    ///     `redis`, the URL of a `RedisStore`, with its `prefix`, `timeout` and `on_error`; without it the limiter is
+    ///     in memory. `capacity` as in the constructor. `rules`: a mapping of names to rates as a string, or to a
+    ///     mapping with `rates`, or `threshold` and `lockout_window`, and optionally `ipv6_prefix`, `secret` and `by`.
     /// clock
     ///     As in the constructor.
     ///
     /// Raises
     /// ------
     /// ConfigError
-    ///     A name is unknown, or a value is not acceptable.
+    ///     A name is unknown, or a value is invalid.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
     pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
@@ -96,7 +96,7 @@ impl Limiter {
         Self::over(place, capacity, clock, rules)
     }
 
-    /// The store that was given, or made by `from_config`; None in memory.
+    /// The store that was passed or that `from_config` made; None in memory.
     #[getter]
     pub(crate) fn store(&self, py: Python<'_>) -> Option<Py<RedisStore>> {
         self.place.store.as_ref().map(|store| store.clone_ref(py))
@@ -108,21 +108,21 @@ impl Limiter {
         PyMappingProxy::new(py, self.rules.bind(py).as_mapping())
     }
 
-    /// Count one attempt under all `keys`, or deny it and count nothing. Return the whole answer.
+    /// Count one attempt under all `keys`, or deny it and count nothing. Return the whole decision.
     ///
     /// Parameters
     /// ----------
     /// keys
-    ///     1 to 16 keys made by rules. One that is given twice counts once.
+    ///     1 to 16 keys made by rules. A key that is passed twice counts once.
     /// cost
-    ///     How much it spends of each rate, default 1; 0 only looks. A strike rule counts one attempt whatever the cost.
+    ///     How much it spends of each rate, default 1; 0 only checks. A strike rule counts one attempt at any cost.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
     ///
     /// Returns
     /// -------
     /// Decision
-    ///     True when allowed. Denied with a wait of None when the cost is above what a rate ever allows.
+    ///     True if allowed. Denied with a wait of None if the cost is higher than a rate can ever allow.
     ///
     /// Raises
     /// ------
@@ -142,7 +142,7 @@ impl Limiter {
 
     /// Count one attempt under all `keys`, or deny it and count nothing. Return whether it is allowed.
     ///
-    /// As `decide`, without the wait and the reason.
+    /// Like `decide`, without the wait and the reason.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     pub(crate) fn allow(
         &self,
@@ -155,7 +155,7 @@ impl Limiter {
         self.ask_allow(py, first, rest, cost, now)?.wait(py)
     }
 
-    /// Return what `decide` would answer, without counting.
+    /// Return the decision that `decide` would return, without counting.
     ///
     /// `remaining` and `reset_after` are as they are now, and `engaged` is empty.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
@@ -170,15 +170,15 @@ impl Limiter {
         self.ask_peek(py, first, rest, cost, now)?.wait(py)
     }
 
-    /// Forget `keys` altogether: an administrator's act.
+    /// Forget `keys` completely, as an administrator does.
     ///
-    /// After a correct password use `Attempt.success` instead, which does not let an attacker with one account of their
-    /// own wipe the limit on the address they attack from.
+    /// After a correct password use `Attempt.success` instead: it does not let an attacker reset the limit on their
+    /// address by logging in to their own account.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether they are forgotten: always true in memory, false when the store was not reached.
+    ///     Whether the keys were forgotten: always true in memory, false if the store was not reached.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
     pub(crate) fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Result<bool> {
         self.ask_reset(first, rest)?.wait(py)
@@ -195,13 +195,13 @@ impl Limiter {
     ///     As in `decide`.
     /// give_back_on
     ///     Exception classes that give the attempt back when they leave the block, because they report a failure of the
-    ///     application and no guess, such as a database that is down. What was counted on an address alone stays counted.
-    ///     A group of exceptions gives back only if every one in it is named. Default none.
+    ///     application and not a wrong guess, such as a database that is down. What was counted on an address alone
+    ///     stays counted. A group of exceptions gives back only if every exception in it is named. Default none.
     ///
     /// Returns
     /// -------
     /// Attempt
-    ///     Even when denied: test `attempt.allowed`, or enter it.
+    ///     Also if it is denied: test `attempt.allowed`, or enter it as a block.
     ///
     /// Raises
     /// ------
@@ -232,7 +232,7 @@ impl Limiter {
         self.inner.len()
     }
 
-    // Without this an empty limiter would be false, as an empty list is.
+    // Without this an empty limiter would be false, like an empty list.
     fn __bool__(&self) -> bool {
         true
     }
@@ -242,7 +242,7 @@ impl Limiter {
     }
 }
 
-/// What an attempt knows beside what was counted.
+/// What an attempt needs besides the counted keys.
 type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 
 // The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.

@@ -1,6 +1,6 @@
-//! The options that all limiters share: the store, and what answers in its place.
+//! The options that all limiters share: the store, and what decides in its place.
 //!
-//! Invariant: a store that is none is refused, never taken for memory.
+//! Invariant: an invalid store is refused and never read as "in memory".
 
 use doorkeep::OnError;
 use doorkeep::host::input;
@@ -10,7 +10,7 @@ use crate::convert::{self, Given, read};
 use crate::error::Result;
 use crate::store::RedisStore;
 
-/// Where a limiter keeps its state, and what answers when that fails.
+/// Where a limiter keeps its state, and what decides when that fails.
 pub(crate) struct Place {
     pub(crate) store: Option<Py<RedisStore>>,
     pub(crate) on_error: Option<OnError>,
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-/// The name of a single-key limiter, when one is given.
+/// The optional name of a limiter that takes strings.
 pub(crate) fn read_name(name: Given<'_, '_>) -> Result<Option<String>> {
     name.filter(|name| !name.is_none()).map(convert::name).transpose()
 }

@@ -1,6 +1,7 @@
 //! The members of `doorkeep.Outcome`, looked up once.
 //!
-//! The enum itself is Python, since it has to be a real `IntEnum`. Invariant: its members stand for the core's outcomes.
+//! The enum itself is written in Python, since it has to be a real `IntEnum`. Invariant: its members are the outcomes
+//! of the core.
 
 use doorkeep::Outcome;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
-//! Rates and their text form.
+//! Rates and their string form.
 //!
-//! Bounds, text and arithmetic are the core's. Specified by `tests/vectors/rates.json`.
+//! Bounds, parsing and arithmetic are the core's. Specified by `tests/vectors/rates.json`.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ use crate::error::Result;
 /// count
 ///     Attempts per period, 1 to 2**26.
 /// period
-///     A `timedelta`, a number of seconds, or text such as `"1h"`; a whole number of microseconds from 1 to 2**48.
+///     A `timedelta`, a number of seconds, or a string such as `"1h"`; a whole number of microseconds from 1 to 2**48.
 ///
 /// Raises
 /// ------
@@ -68,19 +68,19 @@ impl Rate {
 
 type SavedRate<'py> = (Bound<'py, PyAny>, (u32, Bound<'py, PyDelta>));
 
-/// Rates that hold together: an attempt passes when every one of them has room.
+/// Rates that apply together: an attempt passes if every one of them has room.
 ///
-/// Compares by value. Iterating gives each `Rate`, in canonical order: period ascending, then count.
+/// Compares by value. Iterating yields each `Rate` in canonical order: by period, then by count.
 ///
 /// Parameters
 /// ----------
 /// rates
-///     Text such as `"5/1m,50/1h"`, one `Rate`, or several; 1 to 16 rates, none twice.
+///     A string such as `"5/1m,50/1h"`, one `Rate`, or several; 1 to 16 different rates.
 ///
 /// Raises
 /// ------
 /// ConfigError
-///     A rate cannot be read, or stands twice. The message names the piece.
+///     A rate cannot be parsed, or is a duplicate. The message names it.
 #[pyclass(module = "doorkeep", frozen, eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Rates {
@@ -94,12 +94,12 @@ impl Rates {
         Ok(Self { inner: read_rates(rates)? })
     }
 
-    /// Say the most attempts that can pass within any span, however an attacker times them.
+    /// Return the most attempts that can pass within any span, however an attacker times them.
     ///
     /// Parameters
     /// ----------
     /// span
-    ///     A `timedelta`, a number of seconds, or text such as `"24h"`.
+    ///     A `timedelta`, a number of seconds, or a string such as `"24h"`.
     ///
     /// Returns
     /// -------
@@ -135,7 +135,7 @@ impl Rates {
     }
 }
 
-/// Reads whatever may stand where rates are meant.
+/// Reads any of the forms that rates may have.
 pub(crate) fn read_rates(rates: &Bound<'_, PyAny>) -> Result<doorkeep::Rates> {
     if let Ok(rates) = rates.cast::<Rates>() {
         return Ok(rates.get().inner.clone());
@@ -150,7 +150,7 @@ pub(crate) fn read_rates(rates: &Bound<'_, PyAny>) -> Result<doorkeep::Rates> {
         return Err(not_rates().into());
     };
     let mut read = Vec::new();
-    // One more than a rule takes is enough to be refused for, so that an endless iterable ends here too.
+    // One more than a rule accepts is enough to refuse them, so that an endless iterable ends here.
     for rate in several.take(17) {
         read.push(rate?.cast::<Rate>().map_err(|_| not_rates())?.get().inner);
     }

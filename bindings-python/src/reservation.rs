@@ -1,13 +1,14 @@
-//! One reserved attempt of an `AttemptLimiter`, so that it can be cancelled.
+//! A reserved attempt of an `AttemptLimiter`, which can be cancelled.
 //!
-//! Invariant: cancelling one again, or one of a denied attempt, does nothing.
+//! Invariant: cancelling it again, or cancelling a denied attempt, does nothing.
 
 use doorkeep::host::either;
 use pyo3::prelude::*;
 
 use crate::decision::Decision;
 
-/// An attempt that may be taken back with `AttemptLimiter.cancel`. One of a denied attempt cancels nothing and is false.
+/// An attempt that can be taken back with `AttemptLimiter.cancel`. For a denied attempt it cancels nothing and is
+/// false.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Reservation {
     pub(crate) inner: either::Reservation,
@@ -16,7 +17,7 @@ pub(crate) struct Reservation {
 
 #[pymethods]
 impl Reservation {
-    /// The whole answer to the attempt.
+    /// The decision about the attempt.
     #[getter]
     fn decision(&self, py: Python<'_>) -> Py<Decision> {
         self.decision.clone_ref(py)

@@ -1,6 +1,6 @@
 //! Rules: a name, a policy, and how keys are made under them.
 //!
-//! Judges nothing. Invariant: a rule is fixed once it is made, and its secret is never shown.
+//! Validates nothing. Invariant: a rule is immutable, and its secret is never shown.
 
 use doorkeep::host::input;
 use pyo3::exceptions::PyTypeError;
@@ -13,28 +13,29 @@ use crate::error::Result;
 use crate::key::{self, Key};
 use crate::rate::{Rates, read_rates};
 
-/// A rule of rates: a key may spend so much per period, and refills all the time.
+/// A rule of rates: a key may spend so much per period, and refills continuously.
 ///
-/// Rules of one name that meet in one limiter must agree in kind, rates, prefix and secret.
+/// Rules of one name in one limiter must agree in kind, rates, prefix and secret.
 ///
 /// Parameters
 /// ----------
 /// name
-///     Matches `[a-z0-9-]{1,32}`; stands in decisions and counters.
+///     Matches `[a-z0-9-]{1,32}`; the name of the rule in decisions and counters.
 /// rates
-///     Text such as `"5/1m,50/1h"`, a `Rates`, a `Rate`, or several; 1 to 16 rates.
+///     A string such as `"5/1m,50/1h"`, a `Rates`, a `Rate`, or several; 1 to 16 rates.
 /// ipv6_prefix
 ///     How much of an IPv6 address `ip_key` keeps: 32 to 128, default 64.
 /// secret
-///     At least 16 bytes. Keys are then made with HMAC-SHA-256, so that who reads the state cannot test guesses at a value.
+///     At least 16 bytes. Keys are then made with HMAC-SHA-256, so that a reader of the state cannot test guesses at a
+///     value.
 /// by
-///     Words for what the keys are made of, such as `("account",)`. Keys of a rule by `("address",)` are addresses:
-///     a success may forgive them only when asked to by name.
+///     Words for what the keys are made of, such as `("account",)`. Keys of a rule by `("address",)` are addresses: a
+///     success forgives them only if `forgive_address` names the rule.
 ///
 /// Raises
 /// ------
 /// ConfigError
-///     The name, a rate, the prefix, the secret or a word is not acceptable.
+///     The name, a rate, the prefix, the secret or a word is invalid.
 #[pyclass(module = "doorkeep", frozen, eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
@@ -59,15 +60,15 @@ impl Rule {
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
     }
 
-    /// Make the key of one or more texts.
+    /// Make the key of one or more strings.
     ///
-    /// The parts stay apart: `key("a b", "c")` and `key("a", "b c")` differ. They are hashed at once, not trimmed, and
-    /// never kept. Costs one SHA-256 over the parts.
+    /// The parts are kept apart: `key("a b", "c")` and `key("a", "b c")` differ. They are hashed immediately,
+    /// untrimmed, and never kept. Costs one SHA-256 over the parts.
     ///
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     There is no part, or one is empty or not a text: that is an error, not a shared bucket.
+    ///     There is no part, or a part is empty or not a string: an empty part is an error, not a shared bucket.
     #[pyo3(signature = (*parts))]
     fn key(&self, parts: &Bound<'_, PyTuple>) -> Result<Key> {
         key::of_parts(&self.inner, parts)
@@ -107,7 +108,7 @@ impl Rule {
         PyTuple::new(py, self.inner.by())
     }
 
-    /// Say the most attempts on one key that can pass within any span, however an attacker times them.
+    /// Return the most attempts on one key that can pass within any span, however an attacker times them.
     ///
     /// Raises
     /// ------
@@ -122,19 +123,20 @@ impl Rule {
     }
 }
 
-/// A rule of strikes: so many attempts, then a lockout.
+/// A rule of strikes: a number of attempts, then a lockout.
 ///
-/// A key idle for a whole window starts again from zero. Attempts that are always a little less than a window apart add
-/// up for ever. A lockout ends exactly one window after the attempt that engaged it; denied attempts do not extend it.
+/// A key that is idle for a whole window starts again from zero. Attempts that are always a little less than a window
+/// apart accumulate forever. A lockout ends exactly one window after the attempt that engaged it; denied attempts do
+/// not extend it.
 ///
 /// Parameters
 /// ----------
 /// name
-///     Matches `[a-z0-9-]{1,32}`; stands in decisions and counters.
+///     Matches `[a-z0-9-]{1,32}`; the name of the rule in decisions and counters.
 /// threshold
 ///     The attempt that engages the lockout, 1 to 1024.
 /// lockout_window
-///     A `timedelta`, a number of seconds, or text such as `"15m"`; a whole number of microseconds from 1 to 2**48.
+///     A `timedelta`, a number of seconds, or a string such as `"15m"`; a whole number of microseconds from 1 to 2**48.
 /// ipv6_prefix, secret, by
 ///     As in `Rule`.
 ///
@@ -169,7 +171,7 @@ impl StrikeRule {
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
     }
 
-    /// Make the key of one or more texts.
+    /// Make the key of one or more strings.
     ///
     /// The parts stay apart: `key("a b", "c")` and `key("a", "b c")` differ. They are hashed at once, not trimmed, and
     /// never kept. Put an address through `network` first. Costs one SHA-256 over the parts.
@@ -177,7 +179,7 @@ impl StrikeRule {
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     There is no part, or one is empty or not a text: that is an error, not a shared bucket.
+    ///     There is no part, or a part is empty or not a string: an empty part is an error, not a shared bucket.
     #[pyo3(signature = (*parts))]
     fn key(&self, parts: &Bound<'_, PyTuple>) -> Result<Key> {
         key::of_parts(&self.inner, parts)
@@ -223,7 +225,7 @@ impl StrikeRule {
         PyTuple::new(py, self.inner.by())
     }
 
-    /// Say the most attempts on one key that can pass within any span, however an attacker times them.
+    /// Return the most attempts on one key that can pass within any span, however an attacker times them.
     ///
     /// Raises
     /// ------
@@ -238,12 +240,12 @@ impl StrikeRule {
     }
 }
 
-/// The names of rules, given as objects or as names.
+/// The names of rules, passed as objects or as names.
 pub(crate) fn read_names(rules: Given<'_, '_>) -> Result<Vec<String>> {
     let Some(rules) = rules.filter(|rules| !rules.is_none()) else {
         return Ok(Vec::new());
     };
-    // One rule where several are meant is clear enough, and a text must not be read letter by letter.
+    // One rule may be passed where several are expected, and a string must not be read letter by letter.
     if let Some(name) = name_of(rules)? {
         return Ok(vec![name]);
     }
@@ -292,12 +294,12 @@ fn read_words(words: Given<'_, '_>) -> PyResult<Vec<String>> {
     words.extract()
 }
 
-/// The rule of an object, as an argument of `call`.
+/// The rule that was passed to `call`.
 pub(crate) fn one_rule(call: &str, object: &Bound<'_, PyAny>) -> PyResult<doorkeep::Rule> {
     any_rule(object).ok_or_else(|| PyTypeError::new_err(format!("{call} takes rules: Rule or StrikeRule")))
 }
 
-/// The rules of an argument of `call`: one, or several.
+/// The rules that were passed to `call`: one or several.
 pub(crate) fn one_or_more_rules(call: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<doorkeep::Rule>> {
     match any_rule(given) {
         Some(rule) => Ok(vec![rule]),

@@ -1,6 +1,6 @@
 //! Counters as plain dictionaries.
 //!
-//! Invariant: labels are names of rules and reasons, never of keys.
+//! Invariant: labels are names of rules and reasons, never keys.
 
 use doorkeep::Stats;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
-//! The Redis or Valkey server that many processes share a budget in.
+//! The Redis or Valkey server in which several processes share a budget.
 //!
-//! Judges nothing: every option is read by the core. Invariant: neither repr nor message shows the URL, since it may
-//! hold a password.
+//! Validates nothing: the core reads every option. Invariant: neither repr nor messages show the URL, since it may
+//! contain a password.
 
 use doorkeep::host::input;
 use doorkeep::redis::{self, StoreOptions};
@@ -14,32 +14,32 @@ use crate::convert::{Given, read, read_duration};
 use crate::error::Result;
 use crate::events;
 
-/// A Redis or Valkey server that keeps the state of limiters, so that every process draws on one budget.
+/// A Redis or Valkey server that keeps the state of limiters, so that all processes share one budget.
 ///
-/// Connects at first use, over one connection, and never raises for a dead server: then `on_error` decides, within
-/// `timeout`. One store serves blocking and `aio` limiters alike, any thread and any event loop, and a forked child,
-/// which connects anew. Outages are told to the logger `doorkeep`, without keys and passwords.
+/// Connects at first use, over one connection. If the server does not answer within `timeout`, nothing is raised:
+/// `on_error` decides. One store serves blocking and `aio` limiters, any thread, any event loop, and a forked child,
+/// which connects again. Outages are logged by the logger `doorkeep`, without keys and passwords.
 ///
 /// Parameters
 /// ----------
 /// url
 ///     `redis://[user:password@]host[:port][/database]`, `rediss://...` for TLS, or `unix:///path`.
 /// prefix
-///     Stands before every key: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `"ratelimit"`. Services with one prefix and
-///     rules of one name and policy share a budget.
+///     The start of every key in the server: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `"ratelimit"`. Services with one
+///     prefix and rules of one name and policy share a budget.
 /// timeout
-///     The bound on every call, connecting included: 1 ms to 60 s as a `timedelta`, a number of seconds, or text such
-///     as `"200ms"`. Defaults to 200 ms.
+///     The time limit of every call, including connecting: 1 ms to 60 s as a `timedelta`, a number of seconds, or a
+///     string such as `"200ms"`. Defaults to 200 ms.
 /// on_error
-///     What answers when the server does not: `"local"` (default), this process's own tables by the same rules;
-///     `"open"`, admitted without counting; `"closed"`, unavailable. A limiter may say otherwise.
+///     What decides when the server does not answer: `"local"` (default), tables of this process under the same rules;
+///     `"open"`, admitted without counting; `"closed"`, unavailable. A limiter may override it.
 /// clock
-///     Whose time decides: the `"server"`'s (default), on which replicas cannot disagree, or the `"client"`'s.
+///     Which clock decides: the `"server"`'s (default), on which replicas agree, or the `"client"`'s.
 ///
 /// Raises
 /// ------
 /// ConfigError
-///     The URL cannot be read, or an option is out of its bounds.
+///     The URL cannot be parsed, or an option is out of its bounds.
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct RedisStore {
     pub(crate) inner: redis::RedisStore,
@@ -63,18 +63,19 @@ impl RedisStore {
         let Ok(url) = url.cast::<PyString>() else {
             return Err(PyTypeError::new_err("the url of a store must be text").into());
         };
-        // Now and not with the first event: a fork while another thread imports leaves the child a locked import.
+        // Imported now and not with the first event: a fork while another thread imports leaves the import lock held in
+        // the child.
         url.py().import("logging")?;
         Ok(Self { inner: redis::RedisStore::new(&url.to_string_lossy(), options)? })
     }
 
-    /// Drop the connection. Calls are answered by `on_error` from then on; closing twice is closing once.
+    /// Close the connection. From then on `on_error` decides. Calling it again does nothing.
     fn close(&self, py: Python<'_>) {
         self.inner.close();
         events::log_all(py, &self.inner);
     }
 
-    /// Drop the connection. As `close`, awaitable.
+    /// Close the connection. Like `close`, awaitable.
     fn aclose(&self, py: Python<'_>) -> Answer {
         self.close(py);
         Answer::new(py, "RedisStore.aclose", Ok(py.None()))
@@ -85,7 +86,7 @@ impl RedisStore {
     }
 }
 
-/// Reads what a store takes beside its URL.
+/// Reads the options of a store.
 pub(crate) fn options(
     prefix: Given<'_, '_>,
     timeout: Given<'_, '_>,

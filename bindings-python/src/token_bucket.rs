@@ -1,4 +1,4 @@
-//! The token bucket, one key a call.
+//! The token bucket, one key per call.
 //!
 //! Conversions only. Specified by `tests/vectors/token-bucket.json`.
 
@@ -17,28 +17,29 @@ use crate::error::Result;
 use crate::options::{Place, read_name};
 use crate::stats;
 
-/// Gives each key a bucket of tokens that refills all the time.
+/// Gives each key a bucket of tokens that refills continuously.
 ///
-/// At the cap, buckets that are full again go first, then the ones nearest to full. Safe from any thread; no call scans.
+/// At the cap, buckets that are full again are evicted first, then the fullest. Safe from any thread; no call scans the
+/// table.
 ///
 /// Parameters
 /// ----------
 /// rate
 ///     Tokens of a full bucket, 1 to 2**26, default 100.
 /// window
-///     How long an empty bucket takes to fill: a `timedelta`, a number of seconds, or text. Defaults to one minute.
+///     How long an empty bucket takes to fill: a `timedelta`, a number of seconds, or a string. Defaults to one minute.
 /// capacity
-///     How many buckets are held: 1 to 2**30, default 10,000.
+///     How many buckets are kept: 1 to 2**30, default 10,000.
 /// name
-///     Stands for the rule in counters. Matches `[a-z0-9-]{1,32}`.
+///     The name of the rule in counters. Matches `[a-z0-9-]{1,32}`.
 /// store
-///     A `RedisStore` to share one budget with other processes; then `name` is required. Defaults to this process's
-///     memory.
+///     A `RedisStore`, to share one budget with other processes; `name` is then required. Defaults to the memory of
+///     this process.
 /// on_error
-///     `"local"`, `"open"` or `"closed"`: what answers when the store does not. Defaults to the store's.
+///     What decides when the store does not answer: `"local"`, `"open"` or `"closed"`. Defaults to the store's setting.
 /// clock
-///     A callable giving seconds since the Unix epoch, read once a call. Defaults to a monotonic clock, over a store to
-///     the store's.
+///     A callable that returns seconds since the Unix epoch, called once per call. Defaults to a monotonic clock, or
+///     with a store to the store's clock.
 ///
 /// Raises
 /// ------
@@ -82,14 +83,14 @@ impl TokenBucket {
     /// Parameters
     /// ----------
     /// key
-    ///     Any text. An empty one is false, never a shared bucket.
+    ///     Any string. An empty one returns false and never shares a bucket.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the bucket's clock.
     ///
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     `key` is not a text.
+    ///     `key` is not a string.
     #[pyo3(signature = (key, now=None))]
     pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
         self.ask_allow(py, key, now)?.wait(py)
@@ -97,12 +98,12 @@ impl TokenBucket {
 
     /// Take `n` tokens for `key` if there are as many, else none.
     ///
-    /// A negative `n` is false; 0 is true; more than `rate` is false.
+    /// A negative `n` returns false, 0 returns true, more than `rate` returns false.
     ///
     /// Raises
     /// ------
     /// InvalidKeyError
-    ///     `key` is not a text.
+    ///     `key` is not a string.
     /// ConfigError
     ///     `n` is not a whole number.
     #[pyo3(signature = (key, n, now=None))]
@@ -116,9 +117,10 @@ impl TokenBucket {
         self.ask_allow_n(py, key, n, now)?.wait(py)
     }
 
-    /// Return the wait until one token for `key` is there, or None when there is one. Takes nothing.
+    /// Return the wait until one token for `key` is available, or None if one is available now. Takes nothing.
     ///
-    /// A closed bucket answers like an open one. None, too, when the store does not answer and there is no local bucket.
+    /// A closed bucket returns the same as an open one. Also None if the store does not answer and `on_error` is not
+    /// `"local"`.
     ///
     /// Raises
     /// ------
@@ -134,22 +136,22 @@ impl TokenBucket {
         self.ask_retry_after(py, key, now)?.wait(py)
     }
 
-    /// Fill the bucket of `key`, also on a closed limiter. An empty key does nothing.
+    /// Fill the bucket of `key`, even on a closed limiter. An empty key does nothing.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether it is forgotten: always true in memory, false when the store was not reached.
+    ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.ask_reset(key)?.wait(py)
     }
 
-    /// Deny every later call that takes tokens. May be called again.
+    /// Deny every later call that takes tokens. Calling it again does nothing.
     pub(crate) fn close(&self) {
         self.inner.close();
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     pub(crate) fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::to_dict(py, &self.inner.stats())
     }
@@ -158,7 +160,7 @@ impl TokenBucket {
         self.inner.len()
     }
 
-    // Without this an empty limiter would be false, as an empty list is.
+    // Without this an empty limiter would be false, like an empty list.
     fn __bool__(&self) -> bool {
         true
     }

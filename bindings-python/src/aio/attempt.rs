@@ -1,4 +1,4 @@
-//! The attempt of an `aio` limiter, and what `limiter.attempt(...)` gives before it is awaited.
+//! The attempt of an `aio` limiter, and the awaitable that `limiter.attempt(...)` returns.
 //!
 //! Invariant: as a block and as a plain await it settles by the same rules as the blocking one.
 
@@ -21,7 +21,7 @@ use crate::key::Key;
 
 /// One attempt over several keys, counted when it was made and settled at most once.
 ///
-/// As `doorkeep.Attempt`, with `success`, `failure`, `cancel` and `extend` awaitable, and `async with` for the block.
+/// Like `doorkeep.Attempt`, with `success`, `failure`, `cancel` and `extend` awaitable, and `async with` for the block.
 #[pyclass(module = "doorkeep.aio", name = "Attempt", frozen)]
 pub(crate) struct AioAttempt {
     inner: attempt::Attempt,
@@ -41,13 +41,13 @@ impl AioAttempt {
         self.inner.allowed()
     }
 
-    /// The whole answer to the attempt.
+    /// The decision about the attempt.
     #[getter]
     fn decision(&self) -> Decision {
         self.inner.decision()
     }
 
-    /// Settle the attempt as a right guess. As `doorkeep.Attempt.success`, awaitable.
+    /// Settle the attempt as a right guess. Like `doorkeep.Attempt.success`, awaitable.
     #[pyo3(
         signature = (*, forgive=None, give_back=None, forgive_address=None, now=None),
         text_signature = "($self, *, forgive=(), give_back=(), forgive_address=(), now=None)"
@@ -67,18 +67,18 @@ impl AioAttempt {
         self.inner.allowed()
     }
 
-    /// Settle the attempt as a wrong guess: it stays counted, at the call. As `doorkeep.Attempt.failure`, awaitable.
+    /// Settle the attempt as a wrong guess: it stays counted, at the call. Like `doorkeep.Attempt.failure`, awaitable.
     fn failure(&self, py: Python<'_>) -> Answer {
         Answer::new(py, "aio.Attempt.failure", Ok(self.inner.failure()))
     }
 
-    /// Take the attempt back altogether. As `doorkeep.Attempt.cancel`, awaitable.
+    /// Take the attempt back completely. Like `doorkeep.Attempt.cancel`, awaitable.
     #[pyo3(signature = (now=None))]
     fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.Attempt.cancel", self.inner.ask_cancel(py, now))
     }
 
-    /// Count further keys under the same attempt. As `doorkeep.Attempt.extend`, awaitable.
+    /// Count further keys under the same attempt. Like `doorkeep.Attempt.extend`, awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn extend(
         &self,
@@ -91,12 +91,13 @@ impl AioAttempt {
         Answer::to(py, "aio.Attempt.extend", self.inner.ask_extend(py, first, rest, cost, now))
     }
 
-    /// Return whether the attempt holds `key`.
+    /// Return whether `key` is part of the attempt.
     fn holds(&self, key: &Bound<'_, Key>) -> bool {
         self.inner.holds(key)
     }
 
-    /// Give the attempt back if `give_back_on` names the class of `error`. As `doorkeep.Attempt._give_back`, awaitable.
+    /// Give the attempt back if `give_back_on` names the class of `error`. Like `doorkeep.Attempt._give_back`,
+    /// awaitable.
     #[pyo3(signature = (error, give_back_on, now=None))]
     fn _give_back(
         &self,
@@ -132,7 +133,7 @@ impl AioAttempt {
     }
 }
 
-/// What `aio.Limiter.attempt` gives: await it for the `Attempt`, or enter it with `async with`.
+/// The awaitable that `aio.Limiter.attempt` returns: await it for the `Attempt`, or enter it with `async with`.
 #[pyclass(module = "doorkeep._native", extends = Answer, frozen)]
 pub(crate) struct PendingAttempt {
     entered: OnceLock<Py<AioAttempt>>,

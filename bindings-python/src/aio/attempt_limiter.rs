@@ -12,8 +12,8 @@ use crate::reservation::Reservation;
 
 /// Admits a number of attempts per key, then locks the key out.
 ///
-/// As `doorkeep.AttemptLimiter`, with the same arguments, and every answer awaitable. The decision is taken at the
-/// call; over a store the request is sent then.
+/// Like `doorkeep.AttemptLimiter`, with the same arguments, and every answer awaitable. At the call, a limiter in
+/// memory decides, and a limiter over a store sends its request.
 #[pyclass(module = "doorkeep.aio", name = "AttemptLimiter", frozen)]
 pub(crate) struct AioAttemptLimiter {
     inner: AttemptLimiter,
@@ -42,55 +42,57 @@ impl AioAttemptLimiter {
         Ok(Self { inner })
     }
 
-    /// Count one attempt for `key`, or deny it, in one atomic step. As `doorkeep.AttemptLimiter.attempt`, awaitable.
+    /// Count one attempt for `key`, or deny it, in one atomic step. Like `doorkeep.AttemptLimiter.attempt`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.attempt", self.inner.ask_attempt(py, key, now))
     }
 
-    /// Count one attempt for `key`, or deny it, and give the whole answer. As `doorkeep.AttemptLimiter.decide`, awaitable.
+    /// Count one attempt for `key`, or deny it, and return the whole decision. Like `doorkeep.AttemptLimiter.decide`,
+    /// awaitable.
     #[pyo3(signature = (key, now=None))]
     fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.decide", self.inner.ask_decide(py, key, now))
     }
 
-    /// Count one attempt for `key`, or deny it, so that it can be cancelled. As `doorkeep.AttemptLimiter.reserve`,
-    /// awaitable.
+    /// Count one attempt for `key`, or deny it, with a reservation that can cancel it. Like
+    /// `doorkeep.AttemptLimiter.reserve`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.reserve", self.inner.ask_reserve(py, key, now))
     }
 
-    /// Take back a reserved attempt that should never have counted. As `doorkeep.AttemptLimiter.cancel`, awaitable.
+    /// Take back a reserved attempt that should not have been counted. Like `doorkeep.AttemptLimiter.cancel`,
+    /// awaitable.
     #[pyo3(signature = (reservation, now=None))]
     fn cancel(&self, py: Python<'_>, reservation: &Bound<'_, Reservation>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.cancel", self.inner.ask_cancel(py, reservation, now))
     }
 
-    /// Say whether an attempt for `key` would be denied now. Counts nothing.
+    /// Return whether an attempt for `key` would be denied now. Counts nothing.
     #[pyo3(signature = (key, now=None))]
     fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.locked", self.inner.ask_locked(py, key, now))
     }
 
-    /// Say how long an attempt for `key` would be told to wait; None when it would be admitted. Counts nothing.
+    /// Return how long an attempt for `key` would have to wait; None if it would be admitted. Counts nothing.
     #[pyo3(signature = (key, now=None))]
     fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.retry_after", self.inner.ask_retry_after(py, key, now))
     }
 
-    /// Forget `key` altogether, its lockout included. As `doorkeep.AttemptLimiter.reset`, awaitable.
+    /// Forget `key` completely, including its lockout. Like `doorkeep.AttemptLimiter.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.reset", self.inner.ask_reset(key))
     }
 
-    /// Give back one attempt without saying which. Deprecated: use `reserve` and `cancel`.
+    /// Give back one attempt, without naming which. Deprecated: use `reserve` and `cancel`.
     #[pyo3(signature = (key, now=None))]
     fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.AttemptLimiter.refund", self.inner.ask_refund(py, key, now))
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.inner.stats(py)
     }

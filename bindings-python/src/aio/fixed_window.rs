@@ -11,8 +11,8 @@ use crate::fixed_window::FixedWindow;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
 ///
-/// As `doorkeep.FixedWindow`, with the same arguments, and every answer awaitable. The decision is taken at the
-/// call; over a store the request is sent then.
+/// Like `doorkeep.FixedWindow`, with the same arguments, and every answer awaitable. At the call, a limiter in memory
+/// decides, and a limiter over a store sends its request.
 #[pyclass(module = "doorkeep.aio", name = "FixedWindow", frozen)]
 pub(crate) struct AioFixedWindow {
     inner: FixedWindow,
@@ -38,21 +38,21 @@ impl AioFixedWindow {
         Ok(Self { inner: FixedWindow::new(limit, window, max_keys, name, store, on_error, clock)? })
     }
 
-    /// Count one attempt for `key`, or deny it with the wait until its window ends. As `doorkeep.FixedWindow.consume`,
-    /// awaitable.
+    /// Count one attempt for `key`, or deny it with the wait until its window ends. Like
+    /// `doorkeep.FixedWindow.consume`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.FixedWindow.consume", self.inner.ask_consume(py, key, now))
     }
 
-    /// Return what `consume` would answer for `key`, with what is left as it is now. Counts nothing. As
+    /// Return the decision that `consume` would return for `key`; what remains is as it is now. Counts nothing. Like
     /// `doorkeep.FixedWindow.peek`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.FixedWindow.peek", self.inner.ask_peek(py, key, now))
     }
 
-    /// Forget `key`. May be called again. As `doorkeep.FixedWindow.reset`, awaitable.
+    /// Forget `key`. Calling it again does nothing. Like `doorkeep.FixedWindow.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
         Answer::to(py, "aio.FixedWindow.reset", self.inner.ask_reset(key))
     }
@@ -69,7 +69,7 @@ impl AioFixedWindow {
         self.inner.window(py)
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.inner.stats(py)
     }

@@ -13,8 +13,8 @@ use crate::store::RedisStore;
 
 /// Decides over several keys of several rules in one atomic step: all of them are counted, or none.
 ///
-/// As `doorkeep.Limiter`, with the same arguments, and every answer awaitable. The decision is taken at the
-/// call; over a store the request is sent then.
+/// Like `doorkeep.Limiter`, with the same arguments, and every answer awaitable. At the call, a limiter in memory
+/// decides, and a limiter over a store sends its request.
 #[pyclass(module = "doorkeep.aio", name = "Limiter", frozen)]
 pub(crate) struct AioLimiter {
     inner: Limiter,
@@ -37,7 +37,7 @@ impl AioLimiter {
         Ok(Self { inner: Limiter::new(py, store, on_error, capacity, clock)? })
     }
 
-    /// Make a limiter and its rules from a plain mapping. As `doorkeep.Limiter.from_config`.
+    /// Make a limiter and its rules from a plain mapping. Like `doorkeep.Limiter.from_config`.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
     fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
@@ -50,13 +50,13 @@ impl AioLimiter {
         self.inner.rules(py)
     }
 
-    /// The store that was given, or made by `from_config`; None in memory.
+    /// The store that was passed or that `from_config` made; None in memory.
     #[getter]
     fn store(&self, py: Python<'_>) -> Option<Py<RedisStore>> {
         self.inner.store(py)
     }
 
-    /// Count one attempt under all `keys`, or deny it and count nothing. As `doorkeep.Limiter.decide`, awaitable.
+    /// Count one attempt under all `keys`, or deny it and count nothing. Like `doorkeep.Limiter.decide`, awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn decide(
         &self,
@@ -69,7 +69,7 @@ impl AioLimiter {
         Answer::to(py, "aio.Limiter.decide", self.inner.ask_decide(py, first, rest, cost, now))
     }
 
-    /// Count one attempt under all `keys`, or deny it, and return whether it is allowed. As `doorkeep.Limiter.allow`,
+    /// Count one attempt under all `keys`, or deny it, and return whether it is allowed. Like `doorkeep.Limiter.allow`,
     /// awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn allow(
@@ -83,7 +83,7 @@ impl AioLimiter {
         Answer::to(py, "aio.Limiter.allow", self.inner.ask_allow(py, first, rest, cost, now))
     }
 
-    /// Return what `decide` would answer, without counting. As `doorkeep.Limiter.peek`, awaitable.
+    /// Return the decision that `decide` would return, without counting. Like `doorkeep.Limiter.peek`, awaitable.
     #[pyo3(signature = (first=None, /, *rest, cost=None, now=None), text_signature = "($self, *keys, cost=1, now=None)")]
     fn peek(
         &self,
@@ -96,15 +96,15 @@ impl AioLimiter {
         Answer::to(py, "aio.Limiter.peek", self.inner.ask_peek(py, first, rest, cost, now))
     }
 
-    /// Forget `keys` altogether: an administrator's act. As `doorkeep.Limiter.reset`, awaitable.
+    /// Forget `keys` completely, as an administrator does. Like `doorkeep.Limiter.reset`, awaitable.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
     fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer {
         Answer::to(py, "aio.Limiter.reset", self.inner.ask_reset(first, rest))
     }
 
-    /// Count one attempt under all `keys`, to be settled once its outcome is known. As `doorkeep.Limiter.attempt`.
+    /// Count one attempt under all `keys`, to be settled once its outcome is known. Like `doorkeep.Limiter.attempt`.
     ///
-    /// Await it for the `Attempt`, or enter it with `async with`, which raises when it is denied.
+    /// Await it for the `Attempt`, or enter it with `async with`, which raises if the attempt is denied.
     #[pyo3(
         signature = (first=None, /, *rest, cost=None, now=None, give_back_on=None),
         text_signature = "($self, *keys, cost=1, now=None, give_back_on=())"

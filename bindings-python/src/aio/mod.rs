@@ -1,4 +1,4 @@
-//! The awaitable twins: each call is made at once, by the blocking type; over memory its answer is finished.
+//! The awaitable twins: each call goes to the blocking type immediately; over memory its answer is complete.
 //!
 //! Invariant: an error of a call is raised by its await, never by the call.
 

@@ -9,10 +9,10 @@ use crate::convert::Given;
 use crate::error::Result;
 use crate::token_bucket::TokenBucket;
 
-/// Gives each key a bucket of tokens that refills all the time.
+/// Gives each key a bucket of tokens that refills continuously.
 ///
-/// As `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. The decision is taken at the
-/// call; over a store the request is sent then.
+/// Like `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. At the call, a limiter in memory
+/// decides, and a limiter over a store sends its request.
 #[pyclass(module = "doorkeep.aio", name = "TokenBucket", frozen)]
 pub(crate) struct AioTokenBucket {
     inner: TokenBucket,
@@ -38,37 +38,37 @@ impl AioTokenBucket {
         Ok(Self { inner: TokenBucket::new(rate, window, capacity, name, store, on_error, clock)? })
     }
 
-    /// Take one token for `key` if there is one. As `doorkeep.TokenBucket.allow`, awaitable.
+    /// Take one token for `key` if there is one. Like `doorkeep.TokenBucket.allow`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.TokenBucket.allow", self.inner.ask_allow(py, key, now))
     }
 
-    /// Take `n` tokens for `key` if there are as many, else none. As `doorkeep.TokenBucket.allow_n`, awaitable.
+    /// Take `n` tokens for `key` if there are as many, else none. Like `doorkeep.TokenBucket.allow_n`, awaitable.
     #[pyo3(signature = (key, n, now=None))]
     fn allow_n(&self, py: Python<'_>, key: &Bound<'_, PyAny>, n: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.TokenBucket.allow_n", self.inner.ask_allow_n(py, key, n, now))
     }
 
-    /// Return the wait until one token for `key` is there, or None when there is one. Takes nothing. As
+    /// Return the wait until one token for `key` is available, or None if one is available now. Takes nothing. Like
     /// `doorkeep.TokenBucket.retry_after`, awaitable.
     #[pyo3(signature = (key, now=None))]
     fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
         Answer::to(py, "aio.TokenBucket.retry_after", self.inner.ask_retry_after(py, key, now))
     }
 
-    /// Fill the bucket of `key`, also on a closed limiter. As `doorkeep.TokenBucket.reset`, awaitable.
+    /// Fill the bucket of `key`, even on a closed limiter. Like `doorkeep.TokenBucket.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
         Answer::to(py, "aio.TokenBucket.reset", self.inner.ask_reset(key))
     }
 
-    /// Deny every later call that takes tokens. May be called again.
+    /// Deny every later call that takes tokens. Calling it again does nothing.
     fn close(&self, py: Python<'_>) -> Answer {
         self.inner.close();
         Answer::new(py, "aio.TokenBucket.close", Ok(py.None()))
     }
 
-    /// Give the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
+    /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.inner.stats(py)
     }
