@@ -7,9 +7,9 @@
 import { ConfigError } from './errors.js'
 import type { Decision } from './limiters/decision.js'
 import { type NativeDecision, native } from './native/binding.js'
-import { sound } from './native/failure.js'
+import { unwrap } from './native/failure.js'
 import { type Duration, known } from './options/options.js'
-import { type Keys, lay } from './rules/key.js'
+import { type Keys, writeKeys } from './rules/key.js'
 
 /** What {@link headers} can be given. */
 export interface HeaderOptions {
@@ -35,7 +35,7 @@ const OPTIONS: ReadonlySet<string> = new Set(['keys', 'roundUp', 'rateLimit'])
  * @throws {@link ConfigError} when it is no decision, such as one that was not awaited.
  */
 export function status(decision: Decision): number {
-  return sound(native.httpStatus(crossing(decision)))
+  return unwrap(native.httpStatus(crossing(decision)))
 }
 
 /**
@@ -53,8 +53,8 @@ export function status(decision: Decision): number {
  */
 export function headers(decision: Decision, options?: HeaderOptions): Record<string, string> {
   const { keys, roundUp, rateLimit } = known(options, OPTIONS)
-  lay(keys ?? [])
-  const fields = sound(native.httpHeaders(crossing(decision), roundUp, rateLimit === true))
+  writeKeys(keys ?? [])
+  const fields = unwrap(native.httpHeaders(crossing(decision), roundUp, rateLimit === true))
   const named: Record<string, string> = {}
   for (let index = 0; index < fields.length; index += 2) named[fields[index]] = fields[index + 1]
   return named
@@ -66,7 +66,7 @@ export function headers(decision: Decision, options?: HeaderOptions): Record<str
  * @throws {@link ConfigError} when it is not a duration of whole seconds, at least 1. Left out is fine.
  */
 export function checkRoundUp(roundUp: Duration | undefined): void {
-  sound(native.httpRoundUp(roundUp))
+  unwrap(native.httpRoundUp(roundUp))
 }
 
 function crossing(decision: Decision): NativeDecision {

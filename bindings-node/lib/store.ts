@@ -2,8 +2,8 @@
 /** Where several processes keep one budget. Connects, waits and decides nothing itself: the native module does. */
 import { ConfigError } from './errors.js'
 import { type Handle, native } from './native/binding.js'
-import { open } from './native/bridge.js'
-import { sound } from './native/failure.js'
+import { unwrap } from './native/failure.js'
+import { open } from './native/promises.js'
 import { type Duration, known } from './options/options.js'
 
 /**
@@ -78,14 +78,14 @@ export class RedisStore {
     if (onEvent !== undefined && onEvent !== null && typeof onEvent !== 'function') {
       throw new ConfigError('onEvent must be a function')
     }
-    this.#handle = sound(native.store(url, prefix, timeout, onError, clock))
+    this.#handle = unwrap(native.store(url, prefix, timeout, onError, clock))
     this.#onEvent = onEvent ?? warn
     open((store) => deliver(store as RedisStore))
   }
 
   /** Drops the connection; calls are answered by `onError` from then on. Safe to repeat, and not needed to exit. */
   async close(): Promise<void> {
-    sound(native.storeClose(this.#handle))
+    unwrap(native.storeClose(this.#handle))
     deliver(this)
   }
 
@@ -102,7 +102,7 @@ export class RedisStore {
       return store.#handle
     }
     deliver = (store) => {
-      for (const event of sound(native.storeEvents(store.#handle)) ?? []) {
+      for (const event of unwrap(native.storeEvents(store.#handle)) ?? []) {
         try {
           // A copy: an object made by an addon is of another realm under some test runners.
           store.#onEvent({ ...event } as StoreEvent)

@@ -12,7 +12,7 @@ use crate::external::handle;
 use crate::failure::Result;
 use crate::js::{self, UNDEFINED};
 use crate::methods::Methods;
-use crate::slots::Place;
+use crate::slots::Slot;
 use crate::stats;
 use crate::value::UNIT;
 
@@ -20,13 +20,13 @@ type Own<'a> = Call<'a, AttemptLimiter>;
 
 /// `(threshold, lockoutWindow, maxTrackedKeys, name, [store, onError])` -> the functions of one limiter, with its `name`.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
-    let home = call.home(4)?;
+    let storage = call.storage(4)?;
     let strikes = Strikes {
         threshold: input::threshold(call.given(0)?.value())?,
         lockout_window: input::lockout_window(call.given(1)?.value(), UNIT)?,
         max_tracked_keys: input::max_tracked_keys(call.given(2)?.value())?,
     };
-    let limiter = AttemptLimiter::new(home.store, call.given(3)?.name(), strikes, home.on_error)?;
+    let limiter = AttemptLimiter::new(storage.store, call.given(3)?.name(), strikes, storage.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
     methods.value(c"name", js::string(call.env, limiter.name())?)?;
     methods.with(
@@ -51,7 +51,7 @@ fn attempt(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let outcome = key(call, |key| call.state.attempt(key, now))?;
     call.answer(outcome, |_, realm, outcome| {
-        realm.slots.put(Place::Outcome, f64::from(outcome? as u8));
+        realm.slots.put(Slot::Outcome, f64::from(outcome? as u8));
         Ok(UNDEFINED)
     })
 }
@@ -82,7 +82,7 @@ fn cancel(call: &Own<'_>) -> Result {
             Cancelled::GivenBack => 1.0,
             Cancelled::Lifted => 2.0,
         };
-        realm.slots.put(Place::Outcome, number);
+        realm.slots.put(Slot::Outcome, number);
         Ok(UNDEFINED)
     })
 }

@@ -8,7 +8,7 @@ use napi::sys;
 use crate::failure::Result;
 use crate::js::UNDEFINED;
 use crate::realm::Realm;
-use crate::slots::{Place, Slots};
+use crate::slots::{Slot, Slots};
 
 /// Writes `decision` about `keys`, or about others whose rules the realm knows too.
 pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Result {
@@ -34,26 +34,26 @@ pub(crate) fn write_single(realm: &Realm, decision: &Decision) -> Result {
 /// Writes an answer that is yes or no.
 #[inline]
 pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Result {
-    realm.slots.put(Place::Outcome, f64::from(u8::from(yes)));
+    realm.slots.put(Slot::Outcome, f64::from(u8::from(yes)));
     Ok(UNDEFINED)
 }
 
 /// Writes a wait; -1 for none.
 pub(crate) fn put_wait(realm: &Realm, wait: Option<Duration>) -> Result {
-    realm.slots.put(Place::RetryAfter, wait.map_or(-1.0, micros));
+    realm.slots.put(Slot::RetryAfter, wait.map_or(-1.0, micros));
     Ok(UNDEFINED)
 }
 
 fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {
-    slots.put(Place::Outcome, f64::from(decision.outcome as u8));
-    slots.put(Place::Reason, decision.reason.map_or(0.0, |reason| f64::from(reason_number(reason))));
-    slots.put(Place::Rule, decision.rule.as_deref().map_or(-1.0, &rule));
-    slots.put(Place::RetryAfter, decision.retry_after.map_or(-1.0, micros));
-    slots.put(Place::RetryAfterSeconds, decision.retry_after_seconds().map_or(-1.0, seconds));
-    slots.put(Place::Remaining, f64::from(decision.remaining));
-    slots.put(Place::ResetAfter, micros(decision.reset_after));
-    slots.put(Place::Degraded, f64::from(u8::from(decision.degraded)));
-    slots.put(Place::Engaged, as_number(decision.engaged.len()));
+    slots.put(Slot::Outcome, f64::from(decision.outcome as u8));
+    slots.put(Slot::Reason, decision.reason.map_or(0.0, |reason| f64::from(reason_number(reason))));
+    slots.put(Slot::Rule, decision.rule.as_deref().map_or(-1.0, &rule));
+    slots.put(Slot::RetryAfter, decision.retry_after.map_or(-1.0, micros));
+    slots.put(Slot::RetryAfterSeconds, decision.retry_after_seconds().map_or(-1.0, seconds));
+    slots.put(Slot::Remaining, f64::from(decision.remaining));
+    slots.put(Slot::ResetAfter, micros(decision.reset_after));
+    slots.put(Slot::Degraded, f64::from(u8::from(decision.degraded)));
+    slots.put(Slot::Engaged, as_number(decision.engaged.len()));
     for (index, name) in decision.engaged.iter().enumerate() {
         slots.put_engaged(index, rule(name));
     }

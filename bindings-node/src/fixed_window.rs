@@ -18,11 +18,11 @@ type Own<'a> = Call<'a, FixedWindow>;
 /// `(limit, window, maxKeys, name, [store, onError])` -> the functions of one limiter, with `name`, `limit` and
 /// `windowMicros`.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
-    let home = call.home(4)?;
+    let storage = call.storage(4)?;
     let limit = input::limit(call.given(0)?.value())?;
     let window = input::window(call.given(1)?.value(), UNIT)?;
     let max_keys = input::max_keys(call.given(2)?.value())?;
-    let fixed = FixedWindow::new(home.store, call.given(3)?.name(), (limit, window, max_keys), home.on_error)?;
+    let fixed = FixedWindow::new(storage.store, call.given(3)?.name(), (limit, window, max_keys), storage.on_error)?;
     let mut methods = Methods::new(call.env, call.realm)?;
     methods.value(c"name", js::string(call.env, fixed.name())?)?;
     methods.value(c"limit", js::number(call.env, f64::from(fixed.limit()))?)?;

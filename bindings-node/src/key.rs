@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::failure::Result;
 use crate::js::{self, UNDEFINED};
 use crate::realm::Realm;
-use crate::slots::{KEY_WORDS, KEYS, Place, Slots};
+use crate::slots::{KEY_WORDS, KEYS, Slot, Slots};
 use crate::text::with_text;
 
 const ADDRESS: u32 = 1;
@@ -59,7 +59,7 @@ fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String> {
 #[inline]
 pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R>) -> Result<R> {
     // Saturates, and TypeScript writes no fraction.
-    let count = realm.slots.get(Place::Keys) as usize;
+    let count = realm.slots.get(Slot::Keys) as usize;
     if count == 1 {
         // The common call needs no list.
         return take(std::slice::from_ref(&at(realm, 0)?));

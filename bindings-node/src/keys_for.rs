@@ -8,7 +8,7 @@ use crate::decision::as_number;
 use crate::failure::{Failure, Result};
 use crate::js::{self, UNDEFINED};
 use crate::key;
-use crate::slots::{KEYS, Place};
+use crate::slots::{KEYS, Slot};
 use crate::text::with_text;
 use crate::value::Given;
 
@@ -44,6 +44,6 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
             key::write(call.realm.slots, position - first, number, key);
         }
     }
-    call.realm.slots.put(Place::Keys, as_number(made.keys.len()));
+    call.realm.slots.put(Slot::Keys, as_number(made.keys.len()));
     if made.leaves_out { js::string(call.env, NO_ADDRESS) } else { Ok(UNDEFINED) }
 }

@@ -108,8 +108,8 @@ fn open(env: napi::sys::napi_env) -> failure::Result {
         (c"storeClose", store::close),
         (c"storeEvents", store::events),
         (c"openBridge", bridge::open),
-        (c"takeAnswers", bridge::take),
-        (c"nextAnswer", bridge::next),
+        (c"takeCompletions", bridge::take),
+        (c"nextCompletion", bridge::next),
     ] {
         methods.method(name, body, &nothing)?;
     }

@@ -19,8 +19,8 @@ type Own<'a> = Call<'a, Limiter>;
 
 /// `(capacity, [store, onError])` -> the functions of one limiter.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
-    let home = call.home(1)?;
-    let limiter = Limiter::new(home.store, home.on_error, input::capacity(call.given(0)?.value())?)?;
+    let storage = call.storage(1)?;
+    let limiter = Limiter::new(storage.store, storage.on_error, input::capacity(call.given(0)?.value())?)?;
     Methods::new(call.env, call.realm)?.with(
         &Rc::new(limiter),
         [

@@ -1,8 +1,9 @@
 //! The memory through which numbers cross in both directions: one ArrayBuffer per copy of the package.
 //!
-//! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The places are the
-//! same as in `../lib/slots.ts`. Invariant: plain reads and writes through a raw pointer, never a reference, since
-//! JavaScript writes there between calls; whatever is read here is judged before it is used.
+//! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The layout is the same
+//! as in `../lib/native/slots.ts`, which `tests/node/slots.test.mjs` checks. Invariant: plain reads and writes through a
+//! raw pointer, never a reference, since JavaScript writes there between calls; a value that is read here is checked
+//! before it is used.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -17,41 +18,43 @@ pub(crate) const KEYS: usize = 16;
 /// Words of one key: rule, four of digest, flags.
 pub(crate) const KEY_WORDS: usize = 6;
 
-const NUMBERS: usize = 16 + KEYS;
+/// Where the list of the rules that engaged a lockout begins.
+const ENGAGED: usize = 16;
+const NUMBERS: usize = ENGAGED + KEYS;
 const BYTES: usize = NUMBERS * size_of::<f64>() + KEYS * KEY_WORDS * size_of::<u32>();
 
-/// Where an answer's numbers lie.
+/// A number, by its index.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum Slot {
     /// The outcome, or the only number of a small answer.
     Outcome = 0,
     Reason = 1,
-    /// Number of a rule with the name of the one that denied, -1 for none.
+    /// The number of a rule with the name of the rule that denied; -1 for none.
     Rule = 2,
-    /// Microseconds, -1 for never.
+    /// Microseconds; -1 for never.
     RetryAfter = 3,
-    /// Whole seconds as HTTP wants them, -1 for never.
+    /// Whole seconds as in HTTP; -1 for never.
     RetryAfterSeconds = 4,
     Remaining = 5,
     /// Microseconds.
     ResetAfter = 6,
     Degraded = 7,
-    /// How many rules engaged their lockout; `put_engaged` says which.
+    /// How many rules engaged their lockout; `put_engaged` writes which.
     Engaged = 8,
-    /// From JavaScript: the moment of the call in milliseconds, or one of the two below.
+    /// From JavaScript: the moment of the call in milliseconds, or one of the two constants below.
     Now = 9,
-    /// From JavaScript: the cost of the call, or one of the two below.
+    /// From JavaScript: the cost of the call, or one of the two constants below.
     Cost = 10,
     /// How many keys: that the call names, or that it made.
     Keys = 11,
-    /// Which call an answer belongs to that came later.
-    Ticket = 12,
+    /// The call that an answer from the queue belongs to.
+    CallId = 12,
 }
 
-/// In the place of a moment or a cost: left out, so the core's default holds.
+/// Instead of a moment or a cost: it was left out, so the core's default applies.
 pub(crate) const LEFT_OUT: f64 = -1.0;
-/// In the place of a moment or a cost: something that may be none; it is an argument of the call.
-pub(crate) const AN_ARGUMENT: f64 = -2.0;
+/// Instead of a moment or a cost: a value that may be invalid, passed as an argument of the call.
+pub(crate) const IN_ARGUMENT: f64 = -2.0;
 
 /// The shared memory, seen from Rust.
 #[derive(Clone, Copy)]
@@ -64,7 +67,7 @@ impl Slots {
     pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value)> {
         let mut data: *mut c_void = ptr::null_mut();
         let mut buffer = ptr::null_mut();
-        // SAFETY: both are places for one pointer each.
+        // SAFETY: each has room for one pointer.
         check(unsafe { sys::napi_create_arraybuffer(env, BYTES, &mut data, &mut buffer) })?;
         let mut reference = ptr::null_mut();
         // SAFETY: the strong reference is never deleted, so that the buffer outlives every function that writes to it.
@@ -73,21 +76,21 @@ impl Slots {
         Ok((Self { numbers }, buffer))
     }
 
-    pub(crate) fn put(self, place: Place, value: f64) {
-        // SAFETY: every place lies below NUMBERS, and the buffer lives (see `new`).
-        unsafe { self.numbers.add(place as usize).write(value) }
+    pub(crate) fn put(self, slot: Slot, value: f64) {
+        // SAFETY: every slot is below NUMBERS, and the buffer lives (see `new`).
+        unsafe { self.numbers.add(slot as usize).write(value) }
     }
 
-    /// Names the `index`th rule that engaged its lockout by its number.
+    /// Writes the number of the `index`th rule that engaged its lockout.
     pub(crate) fn put_engaged(self, index: usize, rule: f64) {
         assert!(index < KEYS, "a call has no more rules than keys");
-        // SAFETY: the list fills the numbers from place 16 on.
-        unsafe { self.numbers.add(16 + index).write(rule) }
+        // SAFETY: the list fills the numbers from ENGAGED on.
+        unsafe { self.numbers.add(ENGAGED + index).write(rule) }
     }
 
-    pub(crate) fn get(self, place: Place) -> f64 {
+    pub(crate) fn get(self, slot: Slot) -> f64 {
         // SAFETY: as for `put`.
-        unsafe { self.numbers.add(place as usize).read() }
+        unsafe { self.numbers.add(slot as usize).read() }
     }
 
     /// The words of the key at `index`, which is below `KEYS`.

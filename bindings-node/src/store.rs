@@ -65,19 +65,19 @@ fn described(event: &Event) -> Option<Described<'_>> {
 }
 
 /// Where a limiter keeps its counts, and what it does when that place cannot be asked.
-pub(crate) struct Home<'a> {
+pub(crate) struct Storage<'a> {
     pub(crate) store: Option<&'a RedisStore>,
     pub(crate) on_error: Option<OnError>,
 }
 
 impl<T> Call<'_, T> {
     /// The pair `[store, onError]` at `index`, the store none for the memory of this process.
-    pub(crate) fn home(&self, index: usize) -> Result<Home<'_>> {
+    pub(crate) fn storage(&self, index: usize) -> Result<Storage<'_>> {
         let on_error = input::on_error(self.member(index, 1)?.value())?;
         let store = match self.elements(index)?.first() {
             Some(&value) if !js::is_undefined(self.env, value)? => Some(self.behind_value(value)?),
             _ => None,
         };
-        Ok(Home { store, on_error })
+        Ok(Storage { store, on_error })
     }
 }

@@ -17,11 +17,11 @@ type Own<'a> = Call<'a, TokenBucket>;
 
 /// `(rate, window, capacity, name, [store, onError])` -> the functions of one limiter.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
-    let home = call.home(4)?;
+    let storage = call.storage(4)?;
     let rate = input::bucket_rate(call.given(0)?.value())?;
     let window = input::bucket_window(call.given(1)?.value(), UNIT)?;
     let capacity = input::bucket_capacity(call.given(2)?.value())?;
-    let bucket = TokenBucket::new(home.store, call.given(3)?.name(), (rate, window, capacity), home.on_error)?;
+    let bucket = TokenBucket::new(storage.store, call.given(3)?.name(), (rate, window, capacity), storage.on_error)?;
     Methods::new(call.env, call.realm)?.with(
         &Rc::new(bucket),
         [

@@ -9,7 +9,7 @@ use napi::sys;
 use crate::call::Call;
 use crate::failure::Result;
 use crate::js::check;
-use crate::slots::{AN_ARGUMENT, LEFT_OUT, Place};
+use crate::slots::{IN_ARGUMENT, LEFT_OUT, Slot};
 use crate::text::with_text;
 
 /// What a plain number means as a duration or as `now`.
@@ -119,12 +119,12 @@ impl<T> Call<'_, T> {
         Ok(Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) }.to_vec()))
     }
 
-    /// The moment of the call; none for the clock of the place that decides. A good one lies in the slots, which is cheaper than an argument; one to be refused is the
-    /// argument at `index`.
+    /// The moment of the call; none for the clock of memory or store. A valid moment is in the slots, which is cheaper than
+    /// an argument; a value to be refused is the argument at `index`.
     #[inline]
     pub(crate) fn now(&self, index: usize) -> Result<Option<Timestamp>> {
-        match self.realm.slots.get(Place::Now) {
-            AN_ARGUMENT => self.moment(index).map(Some),
+        match self.realm.slots.get(Slot::Now) {
+            IN_ARGUMENT => self.moment(index).map(Some),
             LEFT_OUT => Ok(None),
             now => Ok(Some(input::now(Value::Float(now), UNIT)?)),
         }
@@ -136,11 +136,11 @@ impl<T> Call<'_, T> {
         Ok(input::now(self.given(index)?.value(), UNIT)?)
     }
 
-    /// The cost of the call, from the same two places.
+    /// The cost of the call, from the slots or the argument at `index` as above.
     #[inline]
     pub(crate) fn cost(&self, index: usize) -> Result<u32> {
-        let given = match self.realm.slots.get(Place::Cost) {
-            AN_ARGUMENT => return self.price(index),
+        let given = match self.realm.slots.get(Slot::Cost) {
+            IN_ARGUMENT => return self.cost_argument(index),
             LEFT_OUT => Value::Missing,
             cost => whole_or_float(cost),
         };
@@ -148,7 +148,7 @@ impl<T> Call<'_, T> {
     }
 
     #[cold]
-    fn price(&self, index: usize) -> Result<u32> {
+    fn cost_argument(&self, index: usize) -> Result<u32> {
         Ok(input::cost(self.given(index)?.value())?)
     }
 

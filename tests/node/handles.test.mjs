@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 const require = createRequire(import.meta.url)
 const { native } = require('../../bindings-node/dist/native/binding.js')
-const { LEFT_OUT, numbers, Place } = require('../../bindings-node/dist/native/slots.js')
+const { LEFT_OUT, numbers, Slot } = require('../../bindings-node/dist/native/slots.js')
 const IN_MEMORY = [undefined, undefined]
 
 const strikes = native.attemptLimiter(5, '15m', 100, 'strikes', IN_MEMORY)
@@ -20,9 +20,9 @@ const makers = {
   clientIp: () => native.clientIp(['127.0.0.1'], 'x-forwarded-for').handle,
   attempt: () => {
     native.key(native.rule('login', '5/1m', undefined, undefined, []).number, 'ann')
-    numbers[Place.Keys] = 1
-    numbers[Place.Cost] = 1
-    numbers[Place.Now] = LEFT_OUT
+    numbers[Slot.Keys] = 1
+    numbers[Slot.Cost] = 1
+    numbers[Slot.Now] = LEFT_OUT
     return native.limiter(100, IN_MEMORY).attempt(1)
   },
 }

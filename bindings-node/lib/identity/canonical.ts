@@ -1,6 +1,6 @@
 /** One spelling for each account: emails and user names before they become keys. */
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import { known } from '../options/options.js'
 
 /** What providers of mail take for one mailbox and others do not. */
@@ -28,7 +28,7 @@ const EMAIL: ReadonlySet<string> = new Set(['dropTags', 'dropGmailDots'])
  */
 export function canonicalEmail(text: string, options?: EmailOptions): string {
   const { dropTags, dropGmailDots } = known(options, EMAIL)
-  return sound(native.canonicalEmail(text, dropTags, dropGmailDots))
+  return unwrap(native.canonicalEmail(text, dropTags, dropGmailDots))
 }
 
 /**
@@ -40,5 +40,5 @@ export function canonicalEmail(text: string, options?: EmailOptions): string {
  * long: answer 400.
  */
 export function canonicalUsername(text: string): string {
-  return sound(native.canonicalUsername(text))
+  return unwrap(native.canonicalUsername(text))
 }

@@ -4,7 +4,7 @@
  * Judges nothing. Invariant: nothing that a client can send throws, and of a long line only the end is handed over.
  */
 import { type Handle, native } from '../native/binding.js'
-import { raise, sound } from '../native/failure.js'
+import { raise, unwrap } from '../native/failure.js'
 import { known } from '../options/options.js'
 
 /** What {@link ClientIp} can be given. */
@@ -55,7 +55,7 @@ export class ClientIp {
 
   constructor(options?: ClientIpOptions) {
     const { trustedProxies, header } = known(options, CLIENT_IP)
-    const made = sound(native.clientIp(list(trustedProxies), header))
+    const made = unwrap(native.clientIp(list(trustedProxies), header))
     this.trustedProxies = Object.freeze(words(made.trustedProxies))
     this.header = made.header
     this.#handle = made.handle
@@ -76,9 +76,9 @@ export class ClientIp {
    */
   resolve(peer: string | undefined | null, headers: RequestHeaders): string | null {
     const lines = this.#lines(headers)
-    const address = sound(native.clientIpResolve(this.#handle, peer, lines)) ?? null
+    const address = unwrap(native.clientIpResolve(this.#handle, peer, lines)) ?? null
     if (this.trustedProxies.length === 0 && lines.length > 0) {
-      const warning = sound(native.clientIpWarning(this.#handle, peer, lines))
+      const warning = unwrap(native.clientIpWarning(this.#handle, peer, lines))
       if (warning !== undefined)
         process.emitWarning(warning, { type: 'DoorkeepWarning', code: 'DOORKEEP_UNTRUSTED_PROXY' })
     }

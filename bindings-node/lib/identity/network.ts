@@ -1,6 +1,6 @@
 /** The network of an address, as a part of a key. */
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import { known } from '../options/options.js'
 
 const NETWORK: ReadonlySet<string> = new Set(['ipv6Prefix'])
@@ -16,5 +16,5 @@ const NETWORK: ReadonlySet<string> = new Set(['ipv6Prefix'])
 export function network(address: string, ipv6Prefix?: number | { readonly ipv6Prefix?: number | undefined }): string {
   const prefix =
     typeof ipv6Prefix === 'object' && ipv6Prefix !== null ? known(ipv6Prefix, NETWORK).ipv6Prefix : ipv6Prefix
-  return sound(native.network(address, prefix))
+  return unwrap(native.network(address, prefix))
 }

@@ -1,13 +1,13 @@
 /** Strikes and lockout for one key at a time. Decides nothing: the native module does. */
 import { ConfigError } from '../errors.js'
 import { type Handle, type NativeAttemptLimiter, native } from '../native/binding.js'
-import { answered, inMemory } from '../native/bridge.js'
-import { raise, sound } from '../native/failure.js'
-import { numbers, Place, yes } from '../native/slots.js'
-import { type At, type Clock, moment } from '../options/call.js'
+import { raise, unwrap } from '../native/failure.js'
+import { completed, requireMemory } from '../native/promises.js'
+import { flag, numbers, Slot } from '../native/slots.js'
+import { type At, type Clock, writeNow } from '../options/call.js'
 import { type Duration, known } from '../options/options.js'
 import type { RedisStore } from '../store.js'
-import { type CommonOptions, home } from './common-options.js'
+import { type CommonOptions, commonOptions } from './common-options.js'
 import { Decision, type Outcome, wait } from './decision.js'
 import { type Stats, statsFrom } from './stats.js'
 
@@ -92,96 +92,96 @@ export class AttemptLimiter {
 
   constructor(options: AttemptLimiterOptions) {
     const { threshold, lockoutWindow, maxTrackedKeys, name, ...rest } = known(options, OPTIONS)
-    const { store, clock, native: at } = home(rest)
+    const { store, clock, storage } = commonOptions(rest)
     this.#store = store
     this.#clock = clock
-    this.#native = sound(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name, at))
+    this.#native = unwrap(native.attemptLimiter(threshold, lockoutWindow, maxTrackedKeys, name, storage))
     this.#names = [this.#native.name]
   }
 
   /** Counts one attempt, or denies it. The outcome of a denial is 0 and so falsy. */
   async attempt(key: string, at?: At): Promise<Outcome> {
-    return answered(this.#native.attempt(key, moment(at, this.#clock)), outcome, this.#store)
+    return completed(this.#native.attempt(key, writeNow(at, this.#clock)), outcome, this.#store)
   }
 
   /** {@link attempt}, at once. */
   attemptSync(key: string, at?: At): Outcome {
-    inMemory(this.#store)
-    const failed = this.#native.attempt(key, moment(at, this.#clock))
+    requireMemory(this.#store)
+    const failed = this.#native.attempt(key, writeNow(at, this.#clock))
     if (failed !== undefined) raise(failed)
     return outcome()
   }
 
   /** The same as {@link attempt}, with the whole answer. */
   async decide(key: string, at?: At): Promise<Decision> {
-    return answered(this.#native.decide(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
+    return completed(this.#native.decide(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
   /** {@link decide}, at once. */
   decideSync(key: string, at?: At): Decision {
-    inMemory(this.#store)
-    sound(this.#native.decide(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.decide(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
   /** Counts one attempt, or denies it, so that it can be cancelled later. A denied reservation cancels nothing. */
   async reserve(key: string, at?: At): Promise<Reserved> {
-    const reserved = this.#native.reserve(key, moment(at, this.#clock))
-    return answered(reserved, (handle) => this.#reserved(handle), this.#store)
+    const reserved = this.#native.reserve(key, writeNow(at, this.#clock))
+    return completed(reserved, (handle) => this.#reserved(handle), this.#store)
   }
 
   /** {@link reserve}, at once. */
   reserveSync(key: string, at?: At): Reserved {
-    inMemory(this.#store)
-    return this.#reserved(sound(this.#native.reserve(key, moment(at, this.#clock))))
+    requireMemory(this.#store)
+    return this.#reserved(unwrap(this.#native.reserve(key, writeNow(at, this.#clock))))
   }
 
   /** Takes a reserved attempt back, and lifts the lockout that it engaged. Safe to repeat. */
   async cancel(reservation: Reservation, at?: At): Promise<Cancelled> {
-    return answered(this.#native.cancel(handleOf(reservation), moment(at, this.#clock)), cancelled, this.#store)
+    return completed(this.#native.cancel(handleOf(reservation), writeNow(at, this.#clock)), cancelled, this.#store)
   }
 
   /** {@link cancel}, at once. */
   cancelSync(reservation: Reservation, at?: At): Cancelled {
-    inMemory(this.#store)
-    sound(this.#native.cancel(handleOf(reservation), moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.cancel(handleOf(reservation), writeNow(at, this.#clock)))
     return cancelled()
   }
 
   /** Whether an attempt would be denied. Counts nothing. */
   async locked(key: string, at?: At): Promise<boolean> {
-    return answered(this.#native.locked(key, moment(at, this.#clock)), yes, this.#store)
+    return completed(this.#native.locked(key, writeNow(at, this.#clock)), flag, this.#store)
   }
 
   /** {@link locked}, at once. */
   lockedSync(key: string, at?: At): boolean {
-    inMemory(this.#store)
-    sound(this.#native.locked(key, moment(at, this.#clock)))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#native.locked(key, writeNow(at, this.#clock)))
+    return flag()
   }
 
   /** The wait in milliseconds that an attempt would be told; null when it would be admitted. Counts nothing. */
   async retryAfterMs(key: string, at?: At): Promise<number | null> {
-    return answered(this.#native.retryAfter(key, moment(at, this.#clock)), wait, this.#store)
+    return completed(this.#native.retryAfter(key, writeNow(at, this.#clock)), wait, this.#store)
   }
 
   /** {@link retryAfterMs}, at once. */
   retryAfterMsSync(key: string, at?: At): number | null {
-    inMemory(this.#store)
-    sound(this.#native.retryAfter(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.retryAfter(key, writeNow(at, this.#clock)))
     return wait()
   }
 
   /** Forgets the key, its lockout included. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return answered(this.#native.reset(key), yes, this.#store)
+    return completed(this.#native.reset(key), flag, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
-    inMemory(this.#store)
-    sound(this.#native.reset(key))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#native.reset(key))
+    return flag()
   }
 
   /**
@@ -190,7 +190,7 @@ export class AttemptLimiter {
    * @deprecated It cannot tell whose attempt it drops: use {@link reserve} and {@link cancel}.
    */
   async refund(key: string, at?: At): Promise<void> {
-    await answered(this.#native.refund(key, moment(at, this.#clock)), nothing, this.#store)
+    await completed(this.#native.refund(key, writeNow(at, this.#clock)), nothing, this.#store)
   }
 
   /**
@@ -199,8 +199,8 @@ export class AttemptLimiter {
    * @deprecated Use {@link reserveSync} and {@link cancelSync}.
    */
   refundSync(key: string, at?: At): void {
-    inMemory(this.#store)
-    sound(this.#native.refund(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.refund(key, writeNow(at, this.#clock)))
   }
 
   /** How many keys this process itself holds. */
@@ -210,7 +210,7 @@ export class AttemptLimiter {
 
   /** What it has counted so far. */
   stats(): Stats {
-    return statsFrom(sound(this.#native.stats()))
+    return statsFrom(unwrap(this.#native.stats()))
   }
 
   #decision(): Decision {
@@ -223,6 +223,6 @@ export class AttemptLimiter {
   }
 }
 
-const outcome = (): Outcome => numbers[Place.Outcome] as Outcome
-const cancelled = (): Cancelled => CANCELLED[numbers[Place.Outcome]]
+const outcome = (): Outcome => numbers[Slot.Outcome] as Outcome
+const cancelled = (): Cancelled => CANCELLED[numbers[Slot.Outcome]]
 const nothing = (): void => {}

@@ -1,20 +1,20 @@
 /** What one call counted, to be settled once. Decides nothing: the native module does. */
 import { type Done, type Handle, native } from '../native/binding.js'
-import { answered, inMemory } from '../native/bridge.js'
-import { sound } from '../native/failure.js'
-import { ruleNames, yes } from '../native/slots.js'
+import { unwrap } from '../native/failure.js'
+import { completed, requireMemory } from '../native/promises.js'
+import { flag, ruleNames } from '../native/slots.js'
 import {
   type At,
   type AtOptions,
   type CallOptions,
   type Clock,
   callOptions,
-  instant,
-  moment,
-  price,
+  writeCost,
+  writeInstant,
+  writeNow,
 } from '../options/call.js'
 import { known } from '../options/options.js'
-import { type Keys, lay } from '../rules/key.js'
+import { type Keys, writeKeys } from '../rules/key.js'
 import { type KeyRule, namesOf } from '../rules/rule.js'
 import type { RedisStore } from '../store.js'
 import { Decision } from './decision.js'
@@ -64,14 +64,14 @@ export class Attempt {
    * a store also false if it was not reached.
    */
   async success(options?: SuccessOptions): Promise<boolean> {
-    return answered(this.#success(options), yes, this.#store)
+    return completed(this.#success(options), flag, this.#store)
   }
 
   /** {@link success}, at once. */
   successSync(options?: SuccessOptions): boolean {
-    inMemory(this.#store)
-    sound(this.#success(options))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#success(options))
+    return flag()
   }
 
   /**
@@ -90,14 +90,14 @@ export class Attempt {
 
   /** Takes everything back that it counted. Answers as {@link success} does. */
   async cancel(at?: At): Promise<boolean> {
-    return answered(native.attemptCancel(this.#handle, moment(at, this.#clock)), yes, this.#store)
+    return completed(native.attemptCancel(this.#handle, writeNow(at, this.#clock)), flag, this.#store)
   }
 
   /** {@link cancel}, at once. */
   cancelSync(at?: At): boolean {
-    inMemory(this.#store)
-    sound(native.attemptCancel(this.#handle, moment(at, this.#clock)))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(native.attemptCancel(this.#handle, writeNow(at, this.#clock)))
+    return flag()
   }
 
   /**
@@ -105,19 +105,19 @@ export class Attempt {
    * as it was.
    */
   async extend(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return answered(this.#extend(keys, options), () => new Decision(ruleNames), this.#store)
+    return completed(this.#extend(keys, options), () => new Decision(ruleNames), this.#store)
   }
 
   /** {@link extend}, at once. */
   extendSync(keys: Keys, options?: CallOptions): Decision {
-    inMemory(this.#store)
-    sound(this.#extend(keys, options))
+    requireMemory(this.#store)
+    unwrap(this.#extend(keys, options))
     return new Decision(ruleNames)
   }
 
   #failure(): boolean {
-    sound(native.attemptFailure(this.#handle))
-    return yes()
+    unwrap(native.attemptFailure(this.#handle))
+    return flag()
   }
 
   /**
@@ -126,27 +126,27 @@ export class Attempt {
    * @internal
    */
   async release(at?: At): Promise<boolean> {
-    return answered(native.attemptRelease(this.#handle, moment(at, this.#clock)), yes, this.#store)
+    return completed(native.attemptRelease(this.#handle, writeNow(at, this.#clock)), flag, this.#store)
   }
 
   /** @internal */
   releaseSync(at?: At): boolean {
-    inMemory(this.#store)
-    sound(native.attemptRelease(this.#handle, moment(at, this.#clock)))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(native.attemptRelease(this.#handle, writeNow(at, this.#clock)))
+    return flag()
   }
 
   #success(options: SuccessOptions | undefined): Done {
     const { forgive, giveBack, forgiveAddress, now } = known(options, SUCCESS)
-    const at = instant(now, this.#clock)
+    const at = writeInstant(now, this.#clock)
     const lists = [namesOf('forgive', forgive), namesOf('giveBack', giveBack)] as const
     return native.attemptSuccess(this.#handle, ...lists, namesOf('forgiveAddress', forgiveAddress), at)
   }
 
   #extend(keys: Keys, options: CallOptions | undefined): Done {
     const { cost, now } = callOptions(options)
-    const at = instant(now, this.#clock)
-    lay(keys)
-    return native.attemptExtend(price(cost), at, this.#handle)
+    const at = writeInstant(now, this.#clock)
+    writeKeys(keys)
+    return native.attemptExtend(writeCost(cost), at, this.#handle)
   }
 }

@@ -1,6 +1,6 @@
-/** Where a limiter keeps its counts, and whose time it goes by: the options that all limiters share. */
+/** The options that all limiters share: where the counts live, and where the time comes from. */
 import { ConfigError } from '../errors.js'
-import type { NativeHome } from '../native/binding.js'
+import type { NativeStorage } from '../native/binding.js'
 import type { Clock } from '../options/call.js'
 import { handleOf, type OnError, type RedisStore } from '../store.js'
 
@@ -14,21 +14,20 @@ export interface CommonOptions {
   readonly clock?: Clock | undefined
 }
 
-/** The options that all limiters share, judged. */
-export interface Home {
-  /** None for the memory of this process. */
+/** The options that all limiters share, checked. */
+interface Common {
+  /** Undefined for the memory of this process. */
   readonly store: RedisStore | undefined
   readonly clock: Clock | undefined
-  /** The store and `onError` as the native module takes them; it judges `onError`. */
-  readonly native: NativeHome
+  /** The store and `onError` as the native module accepts them; it checks `onError`. */
+  readonly storage: NativeStorage
 }
 
-/** Judges the options that all limiters share. */
-export function home({ store, onError, clock }: CommonOptions): Home {
+/** Checks the options that all limiters share. */
+export function commonOptions({ store, onError, clock }: CommonOptions): Common {
   if (clock !== undefined && clock !== null && typeof clock !== 'function') {
     throw new ConfigError('clock must be a function')
   }
-  const there = store ?? undefined
-  const handle = there === undefined ? undefined : handleOf(there)
-  return { store: there, clock: clock ?? undefined, native: [handle, onError] }
+  const handle = store === undefined || store === null ? undefined : handleOf(store)
+  return { store: store ?? undefined, clock: clock ?? undefined, storage: [handle, onError] }
 }

@@ -1,5 +1,5 @@
 /** The whole answer of a limiter, read from the slots. */
-import { ENGAGED, numbers, Place } from '../native/slots.js'
+import { ENGAGED, numbers, Slot } from '../native/slots.js'
 
 /** What became of an attempt. Numbers, so that a denial is falsy. */
 export const Outcome = {
@@ -53,26 +53,26 @@ export class Decision {
    */
   constructor(names: readonly string[]) {
     // Whole numbers in 32 bits are kept in the object itself; every other number would be an allocation of its own.
-    const outcome = (numbers[Place.Outcome] | 0) as Outcome
-    const seconds = numbers[Place.RetryAfterSeconds] | 0
-    const rule = numbers[Place.Rule]
-    const engaged = numbers[Place.Engaged]
+    const outcome = (numbers[Slot.Outcome] | 0) as Outcome
+    const seconds = numbers[Slot.RetryAfterSeconds] | 0
+    const rule = numbers[Slot.Rule]
+    const engaged = numbers[Slot.Engaged]
     this.allowed = outcome !== Outcome.Denied
     this.outcome = outcome
-    this.reason = REASONS[numbers[Place.Reason]]
+    this.reason = REASONS[numbers[Slot.Reason]]
     this.rule = rule < 0 ? null : names[rule]
-    this.retryAfterMs = seconds === 0 ? 0 : milliseconds(numbers[Place.RetryAfter])
+    this.retryAfterMs = seconds === 0 ? 0 : milliseconds(numbers[Slot.RetryAfter])
     this.retryAfterSeconds = seconds < 0 ? null : seconds
-    this.remaining = numbers[Place.Remaining] | 0
-    this.resetAfterMs = numbers[Place.ResetAfter] / 1000
-    this.degraded = numbers[Place.Degraded] === 1
+    this.remaining = numbers[Slot.Remaining] | 0
+    this.resetAfterMs = numbers[Slot.ResetAfter] / 1000
+    this.degraded = numbers[Slot.Degraded] === 1
     this.engaged =
       engaged === 0 ? NONE : Object.freeze(Array.from(numbers.subarray(ENGAGED, ENGAGED + engaged), (at) => names[at]))
   }
 }
 
 /** The wait in milliseconds that a call wrote into the slots; null when there is none. */
-export const wait = (): number | null => milliseconds(numbers[Place.RetryAfter])
+export const wait = (): number | null => milliseconds(numbers[Slot.RetryAfter])
 
 /** A duration in microseconds as milliseconds; -1 stands for none. */
 export function milliseconds(micros: number): number | null {

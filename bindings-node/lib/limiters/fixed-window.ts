@@ -1,12 +1,12 @@
 /** A budget per window that opens at the first attempt. Decides nothing: the native module does. */
 import { type NativeFixedWindow, native } from '../native/binding.js'
-import { answered, inMemory } from '../native/bridge.js'
-import { sound } from '../native/failure.js'
-import { yes } from '../native/slots.js'
-import { type At, type Clock, moment } from '../options/call.js'
+import { unwrap } from '../native/failure.js'
+import { completed, requireMemory } from '../native/promises.js'
+import { flag } from '../native/slots.js'
+import { type At, type Clock, writeNow } from '../options/call.js'
 import { type Duration, known } from '../options/options.js'
 import type { RedisStore } from '../store.js'
-import { type CommonOptions, home } from './common-options.js'
+import { type CommonOptions, commonOptions } from './common-options.js'
 import { Decision } from './decision.js'
 import { type Stats, statsFrom } from './stats.js'
 
@@ -52,10 +52,10 @@ export class FixedWindow {
 
   constructor(options: FixedWindowOptions) {
     const { limit, window, maxKeys, name, ...rest } = known(options, OPTIONS)
-    const { store, clock, native: at } = home(rest)
+    const { store, clock, storage } = commonOptions(rest)
     this.#store = store
     this.#clock = clock
-    this.#native = sound(native.fixedWindow(limit, window, maxKeys, name, at))
+    this.#native = unwrap(native.fixedWindow(limit, window, maxKeys, name, storage))
     this.#names = [this.#native.name]
     this.limit = this.#native.limit
     this.windowMs = this.#native.windowMicros / 1000
@@ -63,38 +63,38 @@ export class FixedWindow {
 
   /** Counts one attempt, or denies it. */
   async consume(key: string, at?: At): Promise<Decision> {
-    return answered(this.#native.consume(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
+    return completed(this.#native.consume(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
   /** {@link consume}, at once. */
   consumeSync(key: string, at?: At): Decision {
-    inMemory(this.#store)
-    sound(this.#native.consume(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.consume(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
   /** What {@link consume} would answer, with what is left as it is now. Counts nothing. */
   async peek(key: string, at?: At): Promise<Decision> {
-    return answered(this.#native.peek(key, moment(at, this.#clock)), () => this.#decision(), this.#store)
+    return completed(this.#native.peek(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
   /** {@link peek}, at once. */
   peekSync(key: string, at?: At): Decision {
-    inMemory(this.#store)
-    sound(this.#native.peek(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.peek(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
   /** Forgets the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return answered(this.#native.reset(key), yes, this.#store)
+    return completed(this.#native.reset(key), flag, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
-    inMemory(this.#store)
-    sound(this.#native.reset(key))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#native.reset(key))
+    return flag()
   }
 
   /** How many keys this process itself holds. */
@@ -104,7 +104,7 @@ export class FixedWindow {
 
   /** What it has counted so far. */
   stats(): Stats {
-    return statsFrom(sound(this.#native.stats()))
+    return statsFrom(unwrap(this.#native.stats()))
   }
 
   #decision(): Decision {

@@ -1,16 +1,16 @@
 /** Several keys, each under its rule, decided in one step. Decides nothing: the native module does. */
 import { ConfigError } from '../errors.js'
 import { type Done, type Handle, type NativeLimiter, native } from '../native/binding.js'
-import { answered, inMemory } from '../native/bridge.js'
-import { raise, sound } from '../native/failure.js'
-import { numbers, Place, ruleNames, yes } from '../native/slots.js'
-import { type CallOptions, type Clock, callOptions, instant, price } from '../options/call.js'
+import { raise, unwrap } from '../native/failure.js'
+import { completed, requireMemory } from '../native/promises.js'
+import { flag, numbers, ruleNames, Slot } from '../native/slots.js'
+import { type CallOptions, type Clock, callOptions, writeCost, writeInstant } from '../options/call.js'
 import { known } from '../options/options.js'
-import { type Keys, lay } from '../rules/key.js'
+import { type Keys, writeKeys } from '../rules/key.js'
 import type { Rule, StrikeRule } from '../rules/rule.js'
 import type { RedisStore } from '../store.js'
 import { Attempt } from './attempt.js'
-import { type CommonOptions, home } from './common-options.js'
+import { type CommonOptions, commonOptions } from './common-options.js'
 import { type LimiterConfig, readConfig } from './config.js'
 import { Decision } from './decision.js'
 import { type ErrorClass, errorClasses, isNamed } from './give-back.js'
@@ -64,10 +64,10 @@ export class Limiter {
 
   constructor(options?: LimiterOptions) {
     const { capacity, ...rest } = known(options, OPTIONS)
-    const { store, clock, native: at } = home(rest)
+    const { store, clock, storage } = commonOptions(rest)
     this.#store = store
     this.#clock = clock
-    this.#native = sound(native.limiter(capacity, at))
+    this.#native = unwrap(native.limiter(capacity, storage))
   }
 
   /** Makes a limiter, its store and its rules from plain data. Unknown names are refused. */
@@ -90,7 +90,7 @@ export class Limiter {
 
   /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
   async decide(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return answered(this.#ask(this.#native.decide, keys, options), decision, this.#store)
+    return completed(this.#ask(this.#native.decide, keys, options), decision, this.#store)
   }
 
   /** {@link decide}, at once. */
@@ -101,7 +101,7 @@ export class Limiter {
 
   /** Counts like {@link decide} and answers only whether the call is allowed. */
   async allow(keys: Keys, options?: CallOptions): Promise<boolean> {
-    return answered(this.#ask(this.#native.decide, keys, options), isAllowed, this.#store)
+    return completed(this.#ask(this.#native.decide, keys, options), isAllowed, this.#store)
   }
 
   /** {@link allow}, at once. */
@@ -112,25 +112,25 @@ export class Limiter {
 
   /** What {@link decide} would answer; counts nothing. */
   async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
-    return answered(this.#ask(this.#native.peek, keys, options), decision, this.#store)
+    return completed(this.#ask(this.#native.peek, keys, options), decision, this.#store)
   }
 
   /** {@link peek}, at once. */
   peekSync(keys: Keys, options?: CallOptions): Decision {
-    inMemory(this.#store)
-    sound(this.#ask(this.#native.peek, keys, options))
+    requireMemory(this.#store)
+    unwrap(this.#ask(this.#native.peek, keys, options))
     return decision()
   }
 
   /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
   async attempt(keys: Keys, options?: CallOptions): Promise<Attempt> {
-    return answered(this.#ask(this.#native.attempt, keys, options), (handle) => this.#attempted(handle), this.#store)
+    return completed(this.#ask(this.#native.attempt, keys, options), (handle) => this.#attempted(handle), this.#store)
   }
 
   /** {@link attempt}, at once. */
   attemptSync(keys: Keys, options?: CallOptions): Attempt {
-    inMemory(this.#store)
-    return this.#attempted(sound(this.#ask(this.#native.attempt, keys, options)))
+    requireMemory(this.#store)
+    return this.#attempted(unwrap(this.#ask(this.#native.attempt, keys, options)))
   }
 
   /**
@@ -164,16 +164,16 @@ export class Limiter {
 
   /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always, by a store if it was reached. */
   async reset(keys: Keys): Promise<boolean> {
-    lay(keys)
-    return answered(this.#native.reset(), yes, this.#store)
+    writeKeys(keys)
+    return completed(this.#native.reset(), flag, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(keys: Keys): boolean {
-    inMemory(this.#store)
-    lay(keys)
-    sound(this.#native.reset())
-    return yes()
+    requireMemory(this.#store)
+    writeKeys(keys)
+    unwrap(this.#native.reset())
+    return flag()
   }
 
   /** How many windows and strike keys this process itself holds. */
@@ -183,15 +183,15 @@ export class Limiter {
 
   /** What it has counted so far. */
   stats(): Stats {
-    return statsFrom(sound(this.#native.stats()))
+    return statsFrom(unwrap(this.#native.stats()))
   }
 
   #decideNow(keys: Keys, options: CallOptions | undefined): void {
-    inMemory(this.#store)
+    requireMemory(this.#store)
     const { cost, now } = callOptions(options)
-    const at = instant(now, this.#clock)
-    lay(keys)
-    const failed = this.#native.decide(price(cost), at)
+    const at = writeInstant(now, this.#clock)
+    writeKeys(keys)
+    const failed = this.#native.decide(writeCost(cost), at)
     if (failed !== undefined) raise(failed)
   }
 
@@ -202,9 +202,9 @@ export class Limiter {
     options: CallOptions | undefined,
   ): T {
     const { cost, now } = callOptions(options)
-    const at = instant(now, this.#clock)
-    lay(keys)
-    return native(price(cost), at)
+    const at = writeInstant(now, this.#clock)
+    writeKeys(keys)
+    return native(writeCost(cost), at)
   }
 
   #attempted(handle: Handle): Attempt {
@@ -213,7 +213,7 @@ export class Limiter {
 }
 
 const decision = (): Decision => new Decision(ruleNames)
-const isAllowed = (): boolean => numbers[Place.Outcome] !== 0
+const isAllowed = (): boolean => numbers[Slot.Outcome] !== 0
 
 function runOptions(fn: unknown, options: RunOptions | undefined): CallOptions & { giveBackOn: readonly ErrorClass[] } {
   if (typeof fn !== 'function') throw new ConfigError('fn must be a function')

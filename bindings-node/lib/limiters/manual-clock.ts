@@ -1,6 +1,6 @@
 /** A clock that stands still until it is told to move, for tests. */
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import type { Duration } from '../options/options.js'
 
 /** Reading the time is calling it. */
@@ -32,16 +32,16 @@ export class ManualClock extends class {
   /** Starts at a moment, in milliseconds since the Unix epoch; by default the epoch. */
   constructor(start = 0) {
     super(() => this.#micros / 1000)
-    this.#micros = sound(native.now(start))
+    this.#micros = unwrap(native.now(start))
   }
 
   /** Moves it forward. */
   advance(duration: Duration): void {
-    this.#micros = sound(native.now((this.#micros + sound(native.span(duration))) / 1000))
+    this.#micros = unwrap(native.now((this.#micros + unwrap(native.span(duration))) / 1000))
   }
 
   /** Moves it to a moment, in milliseconds since the Unix epoch; back is allowed. */
   set(now: number): void {
-    this.#micros = sound(native.now(now))
+    this.#micros = unwrap(native.now(now))
   }
 }

@@ -1,12 +1,12 @@
 /** Tokens that refill continuously. Decides nothing: the native module does. */
 import { type NativeTokenBucket, native } from '../native/binding.js'
-import { answered, inMemory } from '../native/bridge.js'
-import { raise, sound } from '../native/failure.js'
-import { yes } from '../native/slots.js'
-import { type At, type Clock, moment } from '../options/call.js'
+import { raise, unwrap } from '../native/failure.js'
+import { completed, requireMemory } from '../native/promises.js'
+import { flag } from '../native/slots.js'
+import { type At, type Clock, writeNow } from '../options/call.js'
 import { type Duration, known } from '../options/options.js'
 import type { RedisStore } from '../store.js'
-import { type CommonOptions, home } from './common-options.js'
+import { type CommonOptions, commonOptions } from './common-options.js'
 import { wait } from './decision.js'
 import { type Stats, statsFrom } from './stats.js'
 
@@ -44,61 +44,61 @@ export class TokenBucket {
 
   constructor(options?: TokenBucketOptions) {
     const { rate, window, capacity, name, ...rest } = known(options, OPTIONS)
-    const { store, clock, native: at } = home(rest)
+    const { store, clock, storage } = commonOptions(rest)
     this.#store = store
     this.#clock = clock
-    this.#native = sound(native.tokenBucket(rate, window, capacity, name, at))
+    this.#native = unwrap(native.tokenBucket(rate, window, capacity, name, storage))
   }
 
   /** Takes one token if there is one. */
   async allow(key: string, at?: At): Promise<boolean> {
-    return answered(this.#native.allow(key, moment(at, this.#clock)), yes, this.#store)
+    return completed(this.#native.allow(key, writeNow(at, this.#clock)), flag, this.#store)
   }
 
   /** {@link allow}, at once. */
   allowSync(key: string, at?: At): boolean {
-    inMemory(this.#store)
-    const failed = this.#native.allow(key, moment(at, this.#clock))
+    requireMemory(this.#store)
+    const failed = this.#native.allow(key, writeNow(at, this.#clock))
     if (failed !== undefined) raise(failed)
-    return yes()
+    return flag()
   }
 
   /**
    * Takes `n` tokens if that many are there. A negative `n` is no, 0 is yes, a fraction is a {@link ConfigError}.
    */
   async allowN(key: string, n: number, at?: At): Promise<boolean> {
-    return answered(this.#native.allowN(key, n, moment(at, this.#clock)), yes, this.#store)
+    return completed(this.#native.allowN(key, n, writeNow(at, this.#clock)), flag, this.#store)
   }
 
   /** {@link allowN}, at once. */
   allowNSync(key: string, n: number, at?: At): boolean {
-    inMemory(this.#store)
-    sound(this.#native.allowN(key, n, moment(at, this.#clock)))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#native.allowN(key, n, writeNow(at, this.#clock)))
+    return flag()
   }
 
   /** The wait in milliseconds until one token is there; null when there is one. Takes nothing. */
   async retryAfterMs(key: string, at?: At): Promise<number | null> {
-    return answered(this.#native.retryAfter(key, moment(at, this.#clock)), wait, this.#store)
+    return completed(this.#native.retryAfter(key, writeNow(at, this.#clock)), wait, this.#store)
   }
 
   /** {@link retryAfterMs}, at once. */
   retryAfterMsSync(key: string, at?: At): number | null {
-    inMemory(this.#store)
-    sound(this.#native.retryAfter(key, moment(at, this.#clock)))
+    requireMemory(this.#store)
+    unwrap(this.#native.retryAfter(key, writeNow(at, this.#clock)))
     return wait()
   }
 
   /** Fills the bucket of the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
   async reset(key: string): Promise<boolean> {
-    return answered(this.#native.reset(key), yes, this.#store)
+    return completed(this.#native.reset(key), flag, this.#store)
   }
 
   /** {@link reset}, at once. */
   resetSync(key: string): boolean {
-    inMemory(this.#store)
-    sound(this.#native.reset(key))
-    return yes()
+    requireMemory(this.#store)
+    unwrap(this.#native.reset(key))
+    return flag()
   }
 
   /** Admits nothing from now on, in this process. Safe to repeat. A store that it was given stays open. */
@@ -108,7 +108,7 @@ export class TokenBucket {
 
   /** {@link close}, at once. */
   closeSync(): void {
-    sound(this.#native.close())
+    unwrap(this.#native.close())
   }
 
   /** How many buckets this process itself holds. */
@@ -118,6 +118,6 @@ export class TokenBucket {
 
   /** What it has counted so far. */
   stats(): Stats {
-    return statsFrom(sound(this.#native.stats()))
+    return statsFrom(unwrap(this.#native.stats()))
   }
 }

@@ -15,7 +15,7 @@ export interface Failed {
 export type Done = undefined | Failed
 
 /** The store of a limiter, none for memory, and its `onError`. */
-export type NativeHome = readonly [store: Handle | undefined, onError: Given]
+export type NativeStorage = readonly [store: Handle | undefined, onError: Given]
 
 /** What happened to a store, as `store.ts` describes it. */
 export type NativeEvent = { readonly type: string }
@@ -124,17 +124,29 @@ interface Native {
     lockoutWindow: Given,
     maxTrackedKeys: Given,
     name: Given,
-    home: NativeHome,
+    storage: NativeStorage,
   ): NativeAttemptLimiter | Failed
-  limiter(capacity: Given, home: NativeHome): NativeLimiter | Failed
-  tokenBucket(rate: Given, window: Given, capacity: Given, name: Given, home: NativeHome): NativeTokenBucket | Failed
-  fixedWindow(limit: Given, window: Given, maxKeys: Given, name: Given, home: NativeHome): NativeFixedWindow | Failed
+  limiter(capacity: Given, storage: NativeStorage): NativeLimiter | Failed
+  tokenBucket(
+    rate: Given,
+    window: Given,
+    capacity: Given,
+    name: Given,
+    storage: NativeStorage,
+  ): NativeTokenBucket | Failed
+  fixedWindow(
+    limit: Given,
+    window: Given,
+    maxKeys: Given,
+    name: Given,
+    storage: NativeStorage,
+  ): NativeFixedWindow | Failed
   store(url: Given, prefix: Given, timeout: Given, onError: Given, clock: Given): Handle | Failed
   storeClose(store: Handle): Done
   storeEvents(store: Handle): readonly NativeEvent[] | undefined | Failed
   openBridge(receive: () => void, resource: object): Done
-  takeAnswers(): number | Failed
-  nextAnswer(): unknown
+  takeCompletions(): number | Failed
+  nextCompletion(): unknown
   rule(name: Given, rates: Given, ipv6Prefix: Given, secret: Given, by: readonly Given[]): NativeRule | Failed
   strikeRule(
     name: Given,

@@ -10,7 +10,7 @@ export function raise({ failure: { code, message } }: Failed): never {
 }
 
 /** The answer, unless it is a failure. */
-export function sound<T>(answer: T | Failed): T {
+export function unwrap<T>(answer: T | Failed): T {
   // Its own: what was put on the prototype of all objects must not make every answer a failure.
   if (typeof answer === 'object' && answer !== null && Object.hasOwn(answer, 'failure')) raise(answer as Failed)
   return answer as T

@@ -1,11 +1,12 @@
 /**
- * The memory through which numbers cross: the places are those of `../src/slots.rs`.
+ * The memory through which numbers cross. The layout is that of `../../src/slots.rs`, which `tests/node/slots.test.mjs`
+ * checks.
  *
  * Invariant: what a native call wrote is read before the next one is made.
  */
 import { native } from './binding.js'
 
-/** Keys that the memory has room for; the core says how many a call takes. */
+/** Keys that the memory has room for; the core decides how many a call accepts. */
 export const KEYS = 16
 /** Words of one key: rule, four of digest, flags. */
 export const KEY_WORDS = 6
@@ -14,8 +15,8 @@ export const KEY_WORDS = 6
 export const ENGAGED = 16
 const NUMBERS = ENGAGED + KEYS
 
-/** Where the numbers of an answer lie. */
-export const Place = {
+/** A number, by its index. */
+export const Slot = {
   Outcome: 0,
   Reason: 1,
   Rule: 2,
@@ -28,21 +29,21 @@ export const Place = {
   Now: 9,
   Cost: 10,
   Keys: 11,
-  Ticket: 12,
+  CallId: 12,
 } as const
 
-/** In the place of a moment or a cost: left out, so the core's default holds. */
+/** Instead of a moment or a cost: it was left out, so the core's default applies. */
 export const LEFT_OUT = -1
-/** In the place of a moment or a cost: something that may be none; it is an argument of the call. */
-export const AN_ARGUMENT = -2
+/** Instead of a moment or a cost: a value that may be invalid, passed as an argument of the call. */
+export const IN_ARGUMENT = -2
 
 export const numbers = new Float64Array(native.memory, 0, NUMBERS)
 export const words = new Uint32Array(native.memory, NUMBERS * Float64Array.BYTES_PER_ELEMENT, KEYS * KEY_WORDS)
 
-/** The names of the rules that exist, by their numbers: a decision names its rules so. */
+/** The names of the rules that exist, by the numbers that decisions name them with. */
 export const ruleNames: string[] = []
 
-/** The answer of a call that says yes or no. */
-export function yes(): boolean {
-  return numbers[Place.Outcome] === 1
+/** The answer of a call that answers yes or no. */
+export function flag(): boolean {
+  return numbers[Slot.Outcome] === 1
 }

@@ -5,7 +5,7 @@
  */
 import { native } from '../native/binding.js'
 import { raise } from '../native/failure.js'
-import { AN_ARGUMENT, LEFT_OUT, numbers, Place } from '../native/slots.js'
+import { IN_ARGUMENT, LEFT_OUT, numbers, Slot } from '../native/slots.js'
 import { isPlain, known, notPlain } from './options.js'
 
 /** Gives the current time in milliseconds since the Unix epoch; fractions carry microseconds. Read once per call. */
@@ -33,27 +33,27 @@ const AT: ReadonlySet<string> = new Set(['now'])
  * The moment of the next native call, from its options or the limiter's clock. Lies in the slots after this; what is
  * given back is the argument to pass, for the core to refuse when it is no moment.
  */
-export function moment(at: At, clock: Clock | undefined): unknown {
-  return instant(typeof at === 'object' && at !== null ? known(at, AT).now : at, clock)
+export function writeNow(at: At, clock: Clock | undefined): unknown {
+  return writeInstant(typeof at === 'object' && at !== null ? known(at, AT).now : at, clock)
 }
 
 /** The same for a moment that was taken out of its options before. */
-export function instant(given: unknown, clock: Clock | undefined): unknown {
+export function writeInstant(given: unknown, clock: Clock | undefined): unknown {
   // A clock that tells nothing is broken: the core must refuse it, and not take the time from elsewhere.
   const now = given ?? (clock && (clock() ?? Number.NaN))
-  numbers[Place.Now] = inSlot(now)
+  numbers[Slot.Now] = toSlot(now)
   return now
 }
 
 /** The cost of the next native call, in the slots after this, and the argument to pass as above. */
-export function price(cost: unknown): unknown {
-  numbers[Place.Cost] = inSlot(cost)
+export function writeCost(cost: unknown): unknown {
+  numbers[Slot.Cost] = toSlot(cost)
   return cost
 }
 
-function inSlot(given: unknown): number {
+function toSlot(given: unknown): number {
   if (given === undefined || given === null) return LEFT_OUT
-  return typeof given === 'number' && given >= 0 ? given : AN_ARGUMENT
+  return typeof given === 'number' && given >= 0 ? given : IN_ARGUMENT
 }
 
 /**

@@ -4,7 +4,7 @@
  * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
  */
 import { ConfigError } from '../errors.js'
-import { KEY_WORDS, KEYS, numbers, Place, ruleNames, words } from '../native/slots.js'
+import { KEY_WORDS, KEYS, numbers, ruleNames, Slot, words } from '../native/slots.js'
 
 /** Writes the words of `key` at an offset of the slots. */
 let write: (key: Key, offset: number) => void
@@ -64,10 +64,10 @@ export class Key {
 export type Keys = Key | readonly Key[]
 
 /** Lays the keys of the next native call into the slots. */
-export function lay(keys: Keys): void {
+export function writeKeys(keys: Keys): void {
   if (isKey(keys)) {
     write(keys, 0)
-    numbers[Place.Keys] = 1
+    numbers[Slot.Keys] = 1
     return
   }
   if (!Array.isArray(keys)) throw notAKey()
@@ -77,7 +77,7 @@ export function lay(keys: Keys): void {
     // A call takes no more than fit here; the core refuses it by its number of keys.
     if (index < KEYS) write(key, index * KEY_WORDS)
   }
-  numbers[Place.Keys] = keys.length
+  numbers[Slot.Keys] = keys.length
 }
 
 // A mistake in the code and not of a client: as an InvalidKeyError it would be answered with 400, and nobody told.

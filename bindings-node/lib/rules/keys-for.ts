@@ -5,8 +5,8 @@
  */
 import { ConfigError } from '../errors.js'
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
-import { KEY_WORDS, KEYS, numbers, Place } from '../native/slots.js'
+import { unwrap } from '../native/failure.js'
+import { KEY_WORDS, KEYS, numbers, Slot } from '../native/slots.js'
 import { isPlain, ownValue } from '../options/options.js'
 import { Key } from './key.js'
 import { KeyRule, numberOf } from './rule.js'
@@ -47,8 +47,8 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
   const keys: Key[] = []
   let all: number
   do {
-    const warning = sound(native.keysFor(asked, ownValue(values, 'address'), words, texts, keys.length))
-    all = numbers[Place.Keys]
+    const warning = unwrap(native.keysFor(asked, ownValue(values, 'address'), words, texts, keys.length))
+    all = numbers[Slot.Keys]
     // Rarely more than one turn: the slots have room for as many keys as a limiter accepts.
     for (let index = 0; index < KEYS && keys.length < all; index += 1) keys.push(new Key(index * KEY_WORDS))
     if (warning !== undefined) warnOnce(warning)

@@ -1,7 +1,7 @@
 /** Advice on the rules of one endpoint. The core gives it. */
 import { ConfigError } from '../errors.js'
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import { known } from '../options/options.js'
 import { type KeyRule, namesOf, numberOf } from './rule.js'
 
@@ -25,5 +25,5 @@ const OPTIONS: ReadonlySet<string> = new Set(['forgive'])
 export function lint(rules: readonly KeyRule[], options?: LintOptions): string[] {
   const { forgive } = known(options, OPTIONS)
   if (!Array.isArray(rules)) throw new ConfigError('rules must be an array')
-  return [...sound(native.lint(rules.map(numberOf), namesOf('forgive', forgive)))]
+  return [...unwrap(native.lint(rules.map(numberOf), namesOf('forgive', forgive)))]
 }

@@ -7,7 +7,7 @@
  * here has an end. The numbers are the core's. Invariant: they never change under a preset's name.
  */
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import { Rule, StrikeRule } from './rule.js'
 
 /**
@@ -99,11 +99,11 @@ export const resetIp = rates('reset-ip')
 export const tokenIssue = rates('token-issue')
 
 function rates(name: string): Rule {
-  const { rates, ipv6Prefix, by } = sound(native.preset(name))
+  const { rates, ipv6Prefix, by } = unwrap(native.preset(name))
   return new Rule(name, rates, { ipv6Prefix, by: [...by] })
 }
 
 function strikes(name: string): StrikeRule {
-  const { threshold, lockoutWindowMicros, by } = sound(native.preset(name))
+  const { threshold, lockoutWindowMicros, by } = unwrap(native.preset(name))
   return new StrikeRule(name, { threshold, lockoutWindow: lockoutWindowMicros / 1000, by: [...by] })
 }

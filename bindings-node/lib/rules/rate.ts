@@ -1,6 +1,6 @@
 /** Rates: how much may pass in which time. Kept as the core's canonical text; all arithmetic is the core's. */
 import { native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import type { Duration } from '../options/options.js'
 
 /**
@@ -17,7 +17,7 @@ export class Rate {
   readonly #text: string
 
   constructor(count: number, period: Duration) {
-    const rate = sound(native.rate(count, period))
+    const rate = unwrap(native.rate(count, period))
     this.count = rate.count
     this.periodMs = rate.periodMicros / 1000
     this.#text = rate.text
@@ -42,12 +42,12 @@ export class Rates {
   readonly #text: string
 
   constructor(rates: string | readonly Rate[]) {
-    this.#text = sound(native.rates(Array.isArray(rates) ? rates.map(String).join(',') : rates))
+    this.#text = unwrap(native.rates(Array.isArray(rates) ? rates.map(String).join(',') : rates))
   }
 
   /** The most attempts that can pass in any half-open span of this length, from a fresh start. */
   maxIn(span: Duration): number {
-    return sound(native.ratesMaxIn(this.#text, span))
+    return unwrap(native.ratesMaxIn(this.#text, span))
   }
 
   /** The canonical text: shortest period first. */

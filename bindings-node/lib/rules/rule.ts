@@ -1,7 +1,7 @@
 /** Rules: how the keys that they make are counted. Built and judged by the core. */
 import { ConfigError } from '../errors.js'
 import { type NativeRule, native } from '../native/binding.js'
-import { sound } from '../native/failure.js'
+import { unwrap } from '../native/failure.js'
 import { ruleNames } from '../native/slots.js'
 import { type Duration, known } from '../options/options.js'
 import { Key } from './key.js'
@@ -64,7 +64,7 @@ export abstract class KeyRule {
   key(...parts: readonly [string, ...string[]]): Key {
     const [first] = parts
     const single = parts.length === 1 && typeof first === 'string'
-    sound(single ? native.key(this.#number, first) : native.keyOfParts(this.#number, parts))
+    unwrap(single ? native.key(this.#number, first) : native.keyOfParts(this.#number, parts))
     return new Key()
   }
 
@@ -74,13 +74,13 @@ export abstract class KeyRule {
    * @throws {@link InvalidKeyError} when it is not an IPv4 or IPv6 address.
    */
   ipKey(address: string): Key {
-    sound(native.ipKey(this.#number, address))
+    unwrap(native.ipKey(this.#number, address))
     return new Key()
   }
 
   /** The most attempts that can pass on one key in any half-open span of this length, from a fresh start. */
   maxIn(span: Duration): number {
-    return sound(native.ruleMaxIn(this.#number, span))
+    return unwrap(native.ruleMaxIn(this.#number, span))
   }
 }
 
@@ -101,7 +101,7 @@ export class Rule extends KeyRule {
     const { ipv6Prefix, secret, by } = known(options, RULE)
     const text = Array.isArray(rates) ? String(new Rates(rates)) : rates instanceof Rates ? String(rates) : rates
     const words = list(by)
-    const made = sound(native.rule(name, text, ipv6Prefix, secret, words))
+    const made = unwrap(native.rule(name, text, ipv6Prefix, secret, words))
     super(made, words)
     this.rates = new Rates(made.rates)
   }
@@ -126,7 +126,7 @@ export class StrikeRule extends KeyRule {
   constructor(name: string, options: StrikeRuleOptions) {
     const { threshold, lockoutWindow, ipv6Prefix, secret, by } = known(options, STRIKES)
     const words = list(by)
-    const made = sound(native.strikeRule(name, [threshold, lockoutWindow], ipv6Prefix, secret, words))
+    const made = unwrap(native.strikeRule(name, [threshold, lockoutWindow], ipv6Prefix, secret, words))
     super(made, words)
     this.threshold = made.threshold
     this.lockoutWindowMs = made.lockoutWindowMicros / 1000
