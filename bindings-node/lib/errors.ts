@@ -1,9 +1,13 @@
 /**
- * The errors, one class for each thing that a caller can do next. Each carries a stable `code`.
+ * The errors, one class for each thing that a caller can do next. Each has a stable `code`.
  *
- * Knows nothing of the native module. Invariant: no message carries a key's value.
+ * Knows nothing of the native module. Invariant: no message contains a key's value.
  */
-/** The codes that an error of this package can carry. Stable: compare these, not messages. */
+
+/**
+ * The codes of the errors of this package. They are stable: compare these, not messages. A plain `Error` with the code
+ * `DOORKEEP_INTERNAL` is a bug in this package: please report it.
+ */
 export type ErrorCode =
   | 'DOORKEEP_CONFIG'
   | 'DOORKEEP_INVALID_KEY'

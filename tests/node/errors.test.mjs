@@ -1,9 +1,12 @@
 /** What is refused, as which error, and that an async call never throws. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { describe, it } from 'node:test'
 
-const doorkeep = createRequire(import.meta.url)('doorkeep')
+const require = createRequire(import.meta.url)
+const doorkeep = require('doorkeep')
+const { raise } = require('../../bindings-node/dist/native/failure.js')
 const { AttemptLimiter, ConfigError, FixedWindow, Limiter, Rate, Rates, Rule, StrikeRule, TokenBucket } = doorkeep
 const decision = new Limiter().decideSync(new Rule('any', '5/1m').key('a'))
 
@@ -33,6 +36,18 @@ it('every error class has its stable code, its name, its status and its bases', 
   assert.deepEqual(Object.keys(expected.InvalidKeyError[1]), ['code'])
   assert.ok(expected.LimiterUnavailable[1] instanceof doorkeep.AttemptDenied)
   assert.equal(expected.AttemptDenied[1].decision, decision)
+})
+
+it('every code of an error is documented, that of a bug too', () => {
+  const page = readFileSync(new URL('../../docs/semantics.md', import.meta.url), 'utf8')
+  const types = readFileSync(new URL('../../bindings-node/lib/errors.ts', import.meta.url), 'utf8')
+  const codesIn = (text) => [...new Set(text.match(/\bDOORKEEP_[A-Z_]+/g))].sort()
+  assert.deepEqual(codesIn(page), codesIn(types))
+  assert.throws(() => raise({ failure: { code: 'DOORKEEP_INTERNAL', message: 'a bug' } }), {
+    name: 'Error',
+    code: 'DOORKEEP_INTERNAL',
+    message: 'a bug',
+  })
 })
 
 it('an AttemptDenied carries the fields of its answer and the keys that were asked', () => {

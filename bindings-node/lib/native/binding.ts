@@ -8,7 +8,10 @@
 
 /** A failure as data; `failure.ts` makes the error. */
 export interface Failed {
-  readonly failure: { readonly code: string; readonly message: string }
+  readonly failure: {
+    readonly code: 'DOORKEEP_CONFIG' | 'DOORKEEP_INVALID_KEY' | 'DOORKEEP_INTERNAL'
+    readonly message: string
+  }
 }
 
 /** The answer of a function whose result lies in the slots. */
