@@ -74,7 +74,8 @@ function countingKeys<Request>(
       const asked = await keys(request)
       const { counted, decision } = await countFor(identity, limiter, asked, cost)
       if (decision.allowed) remember(counted)
-      const fields = headers(decision, { keys: asked, roundUp, rateLimit })
+      // An allowed request has no field unless the guard wants `RateLimit`: most requests then save the native call.
+      const fields = decision.allowed && !rateLimit ? {} : headers(decision, { keys: asked, roundUp, rateLimit })
       return { attempt: counted.attempt, ...answer(decision, behindEarlier(identity, fields)) }
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error
