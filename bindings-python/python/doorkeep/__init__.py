@@ -1,8 +1,8 @@
 """Protects login endpoints against guessing.
 
-Attempt limiters that are exact however many callers race, hold a bounded amount of memory, and say precisely how long
-to wait. `doorkeep.aio` has the same limiters awaitable, `doorkeep.errors` what they raise, `doorkeep.fastapi` a guard
-for endpoints, `doorkeep.testing` a clock for tests.
+Attempt limiters that are exact however many callers race, use a bounded amount of memory, and return the exact wait.
+`doorkeep.aio` has the same limiters awaitable, `doorkeep.errors` the exceptions, `doorkeep.fastapi` a guard for
+endpoints, `doorkeep.testing` a clock for tests.
 
 >>> from doorkeep import AttemptLimiter
 >>> strikes = AttemptLimiter(threshold=2, lockout_window="15m")
@@ -85,7 +85,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # A protocol needs typing, whose import takes longer than the rest of the package: it waits until it is asked for.
+    # A protocol needs typing, whose import takes longer than the rest of the package, so it is imported on first use.
     if name == "RateLimitProvider":
         from doorkeep._provider import RateLimitProvider
 

@@ -1,4 +1,4 @@
-"""The classes of exceptions that give an attempt back, as adapters take them.
+"""The exception classes that give an attempt back, as adapters accept them.
 
 Knows no framework. Invariant: a list that the native module would refuse at a request is refused when a guard is made.
 """

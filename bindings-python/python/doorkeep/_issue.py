@@ -1,4 +1,4 @@
-"""A guard for whatever issues tokens: one subject gets only so many.
+"""A guard for issuing tokens: it limits how many each subject gets.
 
 Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider answered True,
 or when the claims have no subject to limit.
@@ -27,9 +27,9 @@ _UNLIMITED = ""
 
 
 def key_from_claims(claims: object) -> str:
-    """Give the key that issuing a token for these claims counts under.
+    """Return the key under which issuing a token for these claims is counted.
 
-    That is ``sub``, then ``user_id``, then what a callable ``rate_limit_key`` gives: the first that is not empty.
+    It is the first of these that is not empty: ``sub``, ``user_id``, the result of a callable ``rate_limit_key``.
 
     Parameters
     ----------
@@ -39,14 +39,15 @@ def key_from_claims(claims: object) -> str:
     Returns
     -------
     str
-        Empty when the claims name nobody: their issuing is not limited. A whole number stands as its digits.
+        Empty if the claims have no subject: issuing is not limited then. A whole number becomes its digits.
 
     Raises
     ------
     InvalidKeyError
-        The first of them that is there is neither text nor a whole number. Passing over it would lift the limit.
+        The first of them that exists is neither a string nor a whole number. Ignoring it would lift the limit.
     ConfigError
-        These are no claims, such as None or an encoded token: nobody in them to limit does not mean nobody.
+        These are not claims, such as None or an encoded token: that they have no subject does not mean that there is
+        none.
     """
     if claims is None or isinstance(claims, str | bytes | float | int):
         raise ConfigError(f"claims must be a mapping or an object, type=`{type(claims).__name__}`")
@@ -58,9 +59,9 @@ def key_from_claims(claims: object) -> str:
 
 
 class IssueGuard:
-    """Stands before the issuing and the refreshing of tokens. Validating a token is never limited.
+    """Limits the issuing and refreshing of tokens. Validating a token is never limited.
 
-    Issuing is limited only where a guard is asked::
+    Issuing is limited only where the guard is called::
 
         guard = IssueGuard(TokenBucket(rate=100, window="1m"))
 
@@ -74,7 +75,7 @@ class IssueGuard:
         A `TokenBucket`, or anything else with the methods of `RateLimitProvider`. If it also has ``retry_after(key)``,
         which returns a `timedelta` or None, a refusal carries that wait.
     key
-        Gives the key of some claims; an empty one, or None, is not limited. Defaults to `key_from_claims`.
+        Returns the key of some claims; an empty key, or None, is not limited. Defaults to `key_from_claims`.
 
     Raises
     ------
@@ -89,16 +90,16 @@ class IssueGuard:
         self._key = key
 
     def check(self, claims: object) -> None:
-        """Count one token for these claims, or refuse it. What the provider raises passes through.
+        """Count one token for these claims, or refuse it. Exceptions of the provider pass through.
 
         Raises
         ------
         RateLimitExceeded
-            The provider said False: answer 429. Issue nothing.
+            The provider answered False: answer 429 and issue nothing.
         InvalidKeyError
-            The key of the claims is neither text nor a whole number: answer 400.
+            The key of the claims is neither a string nor a whole number: answer 400.
         ConfigError
-            The provider said neither True nor False, such as one that must be awaited.
+            The provider answered neither True nor False, such as one that must be awaited.
         """
         key = _text("key", self._key(claims))
         if key and not _checked(self._provider.allow(key)):
@@ -106,7 +107,7 @@ class IssueGuard:
 
 
 class AioIssueGuard:
-    """The guard of `doorkeep.IssueGuard` for providers that are awaited, such as `doorkeep.aio.TokenBucket`.
+    """The twin of `doorkeep.IssueGuard` for awaitable providers, such as `doorkeep.aio.TokenBucket`.
 
     Parameters
     ----------
@@ -125,16 +126,16 @@ class AioIssueGuard:
         self._key = key
 
     async def check(self, claims: object) -> None:
-        """Count one token for these claims, or refuse it, as `doorkeep.IssueGuard.check` does.
+        """Count one token for these claims, or refuse it, like `doorkeep.IssueGuard.check`.
 
         Raises
         ------
         RateLimitExceeded
-            The provider said False: answer 429. Issue nothing.
+            The provider answered False: answer 429 and issue nothing.
         InvalidKeyError
-            The key of the claims is neither text nor a whole number: answer 400.
+            The key of the claims is neither a string nor a whole number: answer 400.
         ConfigError
-            The provider said neither True nor False.
+            The provider answered neither True nor False.
         """
         key = _text("key", self._key(claims))
         if key and not _checked(await _awaited(self._provider.allow(key))):

@@ -25,7 +25,7 @@ def keys_for(
     """Return the key of each rule, made from the words of its ``by``.
 
     ``address`` in ``by`` is the network of the address, as wide as the rule says. Without an address, as over a Unix
-    socket, the rules on it are left out, and the logger ``doorkeep`` says so once.
+    socket, the rules on it are left out, and the logger ``doorkeep`` warns once.
 
     Parameters
     ----------
@@ -67,6 +67,6 @@ def _warn() -> None:
     if _warned:
         return
     _warned = True
-    import logging  # only here: it would double the time that importing the package takes
+    import logging  # only here, since it would double the import time of the package
 
     logging.getLogger("doorkeep").warning(_NO_ADDRESS, extra={"doorkeep_event": "no_address"})

@@ -1,8 +1,8 @@
-"""What the exporters of counters share: which series there are, and how they are read from `stats()`.
+"""The shared part of the exporters: the series, and how they are read from `stats()`.
 
-Knows no metrics library. Invariant: a label is the name of a rule, a reason, a mode or a name that the application gave
-a limiter, never anything made of a key. `lib/metrics.ts` of the Node package says the same;
-`tests/cross/test_metrics.py` compares what both expose.
+Knows no metrics library. Invariant: a label is the name of a rule, a reason, a mode, or the name that the application
+gave to a limiter, and is never derived from a key. The Node package has the same series; `tests/cross/test_metrics.py`
+compares what both expose.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Counting(Protocol):
-    """What has counters: every limiter, blocking or awaitable."""
+    """An object with counters: any limiter, blocking or awaitable."""
 
     def stats(self) -> _Stats:
-        """Tell what it has counted so far."""
+        """Return the counters."""
 
 
 class Sample(NamedTuple):
-    """One number, and what it is of."""
+    """One number and its labels."""
 
     labels: dict[str, str]
     value: int
@@ -33,12 +33,12 @@ class Sample(NamedTuple):
 class Measure(NamedTuple):
     """A number for each combination of its labels."""
 
-    # Without `doorkeep` before it and `_total` behind it, which each library writes in its way.
+    # Without the prefix `doorkeep` and the suffix `_total`, which depend on the library.
     name: str
     help: str
-    # Whether it only grows; otherwise it rises and falls.
+    # Whether it only increases.
     is_counter: bool
-    # Its samples, of one limiter.
+    # Reads its samples of one limiter.
     read: Callable[[_Stats], Iterable[Sample]]
 
 
@@ -81,13 +81,13 @@ MEASURES = (
 
 
 class Sources:
-    """The limiters that are exported together, each under a name of its own; one of them may have none."""
+    """The limiters that are exported together, each under a different name; one of them may have none."""
 
     def __init__(self) -> None:
         self._limiters: dict[str | None, Counting] = {}
 
     def add(self, limiter: Counting, name: str | None) -> None:
-        """Add a limiter. Two of one name would be one series with two values."""
+        """Add a limiter. Two limiters of one name would be one series with two values."""
         if not callable(getattr(limiter, "stats", None)):
             raise ConfigError("limiter must have stats")
         if name is not None and (not isinstance(name, str) or not name):
@@ -96,7 +96,7 @@ class Sources:
             raise ConfigError("limiters that are exported together must differ in name")
 
     def samples(self, *measures: Measure) -> Iterator[tuple[Measure, Sample]]:
-        """Read several measures at one moment."""
+        """Read several measures at the same time."""
         for name, limiter in tuple(self._limiters.items()):
             named = {} if name is None else {"limiter": name}
             stats = limiter.stats()

@@ -1,5 +1,5 @@
-# What the native module holds, as type checkers see it; checked against the binary by mypy.stubtest.
-# The classes are public under doorkeep and doorkeep.aio, this module is not.
+# The native module, for type checkers; mypy.stubtest compares it with the binary. The classes are public under doorkeep
+# and doorkeep.aio; this module is private.
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -161,7 +161,7 @@ class FixedWindow:
     def __len__(self) -> int: ...
     def __bool__(self) -> Literal[True]: ...
 
-# What rules of both kinds have. There is no such class: it is what the type of a list of both kinds is inferred to be.
+# The common part of both kinds of rules. There is no such class: it is the inferred type of a list with both kinds.
 class _AnyRule:
     def key(self, *parts: str) -> Key: ...
     def ip_key(self, address: _Address) -> Key: ...
@@ -283,9 +283,9 @@ class ManualClock:
     def set(self, moment: float) -> None: ...
     def __call__(self) -> float: ...
 
-# What every call of an aio limiter gives. The calls themselves say Coroutine, since type checkers report one that is
-# not awaited only under exactly that name. Its __iter__ and __next__ are left out: with them it would also match the
-# Generator protocol, and asyncio.gather would infer Never from it.
+# The result of every call of an aio limiter. The calls are declared as Coroutine, since type checkers report a missing
+# await only for exactly that name. __iter__ and __next__ are omitted: with them it would also match the Generator
+# protocol, and asyncio.gather would infer Never.
 @disjoint_base
 class Answer(Coroutine[Any, Any, _T_co], Generic[_T_co]):
     def __await__(self) -> Generator[Any, None, _T_co]: ...
@@ -463,7 +463,7 @@ def canonical_username(text: str) -> str: ...
 def network(address: _Address, ipv6_prefix: int = 64) -> str: ...
 def lint(rules: Iterable[_AnyRule], *, forgive: _Rules = ()) -> list[str]: ...
 
-# What doorkeep._keys, doorkeep.http, doorkeep.presets and doorkeep._issue stand on.
+# Used by doorkeep._keys, doorkeep.http, doorkeep.presets, doorkeep.errors and doorkeep._issue.
 _NO_ADDRESS: str
 
 def _keys_for(
@@ -478,7 +478,7 @@ def _http_round_up(round_up: _Duration | None, /) -> None: ...
 def _presets() -> dict[str, Any]: ...
 def _refuse_claim(name: str, /) -> NoReturn: ...
 
-# What doorkeep.lab stands on. Numbers are bytes of float64, texts are lists.
+# Used by doorkeep.lab. Numbers are bytes of float64, strings are lists.
 _Columns: TypeAlias = dict[str, bytes | list[str]]
 
 def lab_run(scenario: str, progress: Callable[[int, float], object] | None = None) -> dict[str, _Columns]: ...

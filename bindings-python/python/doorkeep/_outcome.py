@@ -1,6 +1,6 @@
-"""The verdict of the strike counter as an ``IntEnum``, made here so that it is a real one, and its pair.
+"""The outcome of an attempt as a real ``IntEnum``, and the pair that ``reserve`` returns.
 
-Knows nothing else. Invariant: a denial is false, so that code which only tests truth fails closed.
+Knows nothing else. Invariant: a denial is false, so that code that only tests truth fails closed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["Outcome", "Reserved"]
 
 
 class Outcome(IntEnum):
-    """What became of an attempt. A denial is falsy.
+    """The result of an attempt. A denial is falsy.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Outcome(IntEnum):
     ALLOWED
         The attempt may proceed; it is counted.
     ALLOWED_LAST_ATTEMPT
-        The attempt may proceed, and it engaged the lockout. Given once per lockout, so one log line a lockout.
+        The attempt may proceed, and it engaged the lockout. Returned once per lockout, so that it can be logged once.
     """
 
     DENIED = 0
@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 
 
 class Reserved(tuple):  # type: ignore[type-arg]
-    """The outcome and the reservation of ``AttemptLimiter.reserve``, false when the attempt is denied."""
+    """The outcome and the reservation of ``AttemptLimiter.reserve``, false if the attempt is denied."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What an `IssueGuard` asks, as a protocol. In a file of its own since `typing` is slow to import.
+"""The protocol of a provider for `IssueGuard`. In its own file, since `typing` is slow to import.
 
 Knows no limiter. Invariant: `TokenBucket` satisfies it.
 """
@@ -16,7 +16,7 @@ class RateLimitProvider(Protocol):
     """Something that limits by a text key, such as `TokenBucket`."""
 
     def allow(self, key: str) -> bool:
-        """Count one for this key, and say whether it may pass."""
+        """Count one token for this key, and return whether it may pass."""
         ...
 
     def reset(self, key: str) -> object:
@@ -24,15 +24,15 @@ class RateLimitProvider(Protocol):
         ...
 
     def close(self) -> object:
-        """Release what the provider holds. It may be called again."""
+        """Release the resources of the provider. It may be called again."""
         ...
 
 
 class AwaitableProvider(Protocol):
-    """The same for a provider whose answer is awaited, such as `doorkeep.aio.TokenBucket`."""
+    """The same for an awaitable provider, such as `doorkeep.aio.TokenBucket`."""
 
     def allow(self, key: str) -> Awaitable[bool]:
-        """Count one for this key, and say whether it may pass."""
+        """Count one token for this key, and return whether it may pass."""
         ...
 
     def reset(self, key: str) -> object:
@@ -40,5 +40,5 @@ class AwaitableProvider(Protocol):
         ...
 
     def close(self) -> object:
-        """Release what the provider holds. It may be called again."""
+        """Release the resources of the provider. It may be called again."""
         ...

@@ -11,7 +11,7 @@
         def get_throttle_values(self, request):
             return {"account": request.user.get_username()}
 
-A function has no attributes, so its throttle has them::
+For a function, put the attributes on the throttle::
 
     class OtpThrottle(DoorkeepThrottle):
         scope = "otp"
@@ -23,8 +23,8 @@ A function has no attributes, so its throttle has them::
     @throttle_classes([OtpThrottle])
     def verify(request): ...
 
-Other throttles of the framework are asked one after the other, so that what one denies the ones before have counted
-already. Does no arithmetic and reads no clock.
+The framework asks its own throttles one after the other: a request that one denies is already counted by the throttles
+before it. Does no arithmetic and reads no clock.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ class Unavailable(APIException):
 
     def __init__(self, wait: int | None = None) -> None:
         super().__init__()
-        # The framework makes Retry-After of it.
+        # The framework sends it as Retry-After.
         self.wait = wait
 
 
 class DoorkeepThrottle(BaseThrottle):
-    """Counts each request of a view under the rules of its ``throttle_scope``; one attempt, all or nothing.
+    """Counts each request of a view under the rules of its ``throttle_scope``, as one attempt: all rules or none.
 
-    A subclass may have a ``scope`` of its own, which comes before the view's. As one of ``DEFAULT_THROTTLE_CLASSES``
-    it passes over views without a scope; a view that names it and has none is a `ConfigError`. Rules keyed by more
-    than the address take their values from the view's ``get_throttle_values(request)``; by default ``account`` is the
-    user that is logged in. Keys that are none are answered with 400.
+    A subclass may have its own ``scope``, which takes precedence over the view's. As one of
+    ``DEFAULT_THROTTLE_CLASSES`` it ignores views without a scope; a view that names it and has no scope is a
+    `ConfigError`. Rules keyed by more than the address take their values from the view's
+    ``get_throttle_values(request)``; by default ``account`` is the user that is logged in. Invalid keys are answered
+    with 400.
     """
 
     scope: str | None = None
@@ -79,7 +80,7 @@ class DoorkeepThrottle(BaseThrottle):
         Raises
         ------
         ParseError
-            A key is empty, or is not text.
+            A key is empty or not a string.
         Unavailable
             The limiter is closed and its store does not answer.
         ConfigError
@@ -116,7 +117,7 @@ class DoorkeepThrottle(BaseThrottle):
         return {"account": user.get_username()} if user is not None and user.is_authenticated else {}
 
     def wait(self) -> float | None:
-        """Return the seconds that a denied client should wait; None when waiting does not help."""
+        """Return the seconds that a denied client should wait; None if waiting does not help."""
         return self._wait
 
     def _scope(self, view: APIView) -> str | None:
@@ -124,7 +125,7 @@ class DoorkeepThrottle(BaseThrottle):
         if scope is not None:
             return scope
         everywhere = APIView.throttle_classes
-        # A throttle that a view names and that asks nothing would admit everything in silence.
+        # A throttle that a view names but that counts nothing would silently admit everything.
         if view.throttle_classes is everywhere and type(self) in everywhere:
             return None
         name = type(self).__name__
@@ -132,5 +133,5 @@ class DoorkeepThrottle(BaseThrottle):
 
 
 def _keep_from_caches(view: APIView) -> None:
-    # The framework puts the headers of the view on whatever answer it makes of the exception.
+    # The framework adds the headers of the view to the answer that it makes of the exception.
     view.headers["Cache-Control"] = "no-store"

@@ -1,10 +1,10 @@
-"""Everything that doorkeep raises, by what the caller does next.
+"""All errors that doorkeep raises, grouped by what the caller does next.
 
-Plain Python classes, so that they carry attributes, pickle and document like any other; the native module imports
-them from here and raises them. A denial by ``decide`` or ``attempt`` is a value, not an exception: only entering a
-denied attempt as a block raises.
+Plain Python classes, so that they have attributes, pickle and are documented like other classes; the native module
+imports and raises them. A denial by ``decide`` or ``attempt`` is a value, not an exception: only entering a denied
+attempt as a block raises.
 
-Knows nothing of limiters. Invariant: no message holds a key's value.
+Knows nothing of limiters. Invariant: no message contains the value of a key.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = [
 
 
 class DoorkeepError(Exception):
-    """Base class of everything that doorkeep raises."""
+    """Base class of all errors that doorkeep raises."""
 
 
 class ConfigError(DoorkeepError, ValueError):
-    """A number, duration, rate, rule or option is not acceptable: fix the configuration or the call.
+    """A number, duration, rate, rule or option is invalid: fix the configuration or the call.
 
-    The message names the thing, its bound and the value that was given. Nothing was counted.
+    The message names the parameter, its bound and the value. Nothing was counted.
     """
 
 
 class InvalidKeyError(DoorkeepError, ValueError):
-    """A key is empty, is not text, or is not an address: answer 400.
+    """A key is empty, not a string, or not an address: answer 400.
 
-    The message never holds the key's value. Nothing was counted.
+    The message never contains the value of the key. Nothing was counted.
     """
 
 
@@ -52,17 +52,17 @@ class AttemptDenied(DoorkeepError):
     Attributes
     ----------
     decision : Decision
-        Which rule denied, why, and how long to wait.
+        The rule that denied, the reason and the wait.
     keys : tuple of Key
-        What the guard that denied had asked; empty when no guard was asked, and after a pickle.
+        The keys of the guard that denied; empty without a guard, and after pickling.
     headers : mapping
-        The header fields of the answer: ``Retry-After``, as the guard rounds it, ``Cache-Control``, and ``RateLimit``
+        The header fields of the answer: ``Retry-After`` as rounded by the guard, ``Cache-Control``, and ``RateLimit``
         if the guard sends it.
     """
 
     decision: Decision
     keys: tuple[Key, ...] = ()
-    # Made by the guard that denied; None when no guard was asked.
+    # Set by the guard that denied; None without a guard.
     _headers: Mapping[str, str] | None = None
 
     def __init__(self, decision: Decision) -> None:
@@ -78,7 +78,7 @@ class AttemptDenied(DoorkeepError):
         return {"Cache-Control": "no-store", **fields}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A key stays in its process.
+        # A key is not pickled: it stays in its process.
         state = {name: value for name, value in self.__dict__.items() if name != "keys"}
         return type(self), (self.decision,), state
 
@@ -87,21 +87,21 @@ class AttemptDenied(DoorkeepError):
 
 
 class LimiterUnavailable(AttemptDenied):
-    """The limiter's store did not answer and the limiter is ``closed``: answer 503.
+    """The store did not answer and the limiter is ``closed``: answer 503.
 
-    Says nothing about the one who asked: they may be well within their limits.
+    It does not mean that the client has made too many attempts.
     """
 
 
 class RateLimitExceeded(DoorkeepError):
-    """Something may not be issued now, because its subject has used up its rate: answer 429.
+    """A token must not be issued now, because its subject has used up its rate: answer 429.
 
     `IssueGuard` raises it. No limiter does.
 
     Attributes
     ----------
     retry_after : timedelta or None
-        How long its subject has to wait, if the provider knows.
+        How long the subject has to wait, if the provider reports it.
     headers : mapping
         The header fields of the answer: ``Cache-Control``, and ``Retry-After`` if the wait is known.
     """

@@ -1,12 +1,12 @@
-"""Decisions as HTTP says them: a status, and the header fields that go with it.
+"""Decisions in HTTP: a status, and the header fields for it.
 
-For adapters and for endpoints that answer a denial by themselves::
+For adapters, and for endpoints that answer a denial themselves::
 
     decision = limiter.decide(*keys)
     if not decision:
         return Response(status=http.status(decision), headers=http.headers(decision, keys))
 
-Knows no request and no framework. Invariant: nothing that derives from the value of a key is ever sent.
+Knows no request and no framework. Invariant: nothing that is derived from the value of a key is sent.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["check_round_up", "headers", "status"]
 
 
 def status(decision: Decision) -> int:
-    """Give the status of a decision: 200 when it was allowed, 429 when denied, 503 when the limiter is unavailable.
+    """Return the status of a decision: 200 if allowed, 429 if denied, 503 if the limiter is unavailable.
 
     Parameters
     ----------
     decision
-        Of any limiter.
+        A decision of any limiter.
 
     Raises
     ------
     TypeError
-        It is no decision, such as one that was not awaited.
+        It is not a decision, such as one that was not awaited.
     """
     return _http_status(decision)
 
@@ -47,43 +47,42 @@ def headers(
     round_up: timedelta | float | str | None = None,
     rate_limit: bool = False,
 ) -> dict[str, str]:
-    """Give the header fields of a decision.
+    """Return the header fields of a decision.
 
-    ``Retry-After`` stands on denials: whole seconds, rounded up, at least 1. It is left out when no wait helps, and is
-    1 when the limiter is unavailable.
+    Denials have ``Retry-After``: whole seconds, rounded up, at least 1. It is omitted if waiting does not help, and is
+    1 if the limiter is unavailable.
 
     Parameters
     ----------
     decision
-        Of any limiter.
+        A decision of any limiter.
     keys
-        The keys that were asked. Without them every wait is rounded up and no policy is named.
+        The keys of the call. Without them every wait is rounded up and no policy is named.
     round_up
-        Makes the wait a multiple of this duration, unless the rule that denied is keyed by an address alone. Whoever
-        asks about an account of somebody else must not read from the wait when others have tried it. Whole seconds, at
-        least 1.
+        Rounds the wait up to a multiple of this duration, unless the rule that denied is keyed by an address alone. The
+        wait of another person's account must not reveal when others have tried it. Whole seconds, at least 1.
     rate_limit
-        Adds ``RateLimit`` and ``RateLimit-Policy`` of draft-ietf-httpapi-ratelimit-headers-10, also when the decision
-        is allowed. They tell a stranger how many attempts others have made.
+        Adds ``RateLimit`` and ``RateLimit-Policy`` of draft-ietf-httpapi-ratelimit-headers-10, even if the decision is
+        allowed. They show any client how many attempts others have made.
 
     Returns
     -------
     dict of str to str
-        Names and values. Empty when there is nothing to say.
+        Names and values. May be empty.
 
     Raises
     ------
     ConfigError
         `round_up` is not a duration of whole seconds.
     TypeError
-        `decision` is no decision, or one of `keys` is no key.
+        `decision` is not a decision, or one of `keys` is not a key.
     """
     asked = (keys,) if isinstance(keys, Key) else keys
     return _http_headers(decision, round_up, rate_limit, *asked)
 
 
 def check_round_up(round_up: timedelta | float | str | None) -> None:
-    """Refuse a duration that `headers` would refuse, when a program starts and not at the first denial.
+    """Raise for a duration that `headers` would refuse, when a program starts and not at the first denial.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rules that are ready to use, each with the claim that it keeps and where the claim comes from.
+"""Rules that are ready to use, each with the claim that it meets and the source of the claim.
 
 ::
 
@@ -11,10 +11,10 @@
     ]
     decision = limiter.decide(*keys)
 
-Make one of your own from a preset to give it a secret: ``Rule(p.name, p.rates, secret=..., by=p.by)``.
+To use a secret, make your own rule from a preset: ``Rule(p.name, p.rates, secret=..., by=p.by)``.
 
 No preset claims NIST SP 800-63B's "no more than 100 consecutive failures": that count never expires, and every state
-here has an end. The numbers are the core's. Invariant: they never change under a preset's name.
+here expires. The numbers are the core's. Invariant: the numbers of a preset never change.
 """
 
 from __future__ import annotations

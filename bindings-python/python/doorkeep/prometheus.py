@@ -1,7 +1,7 @@
-"""The counters of limiters for prometheus-client, read when somebody scrapes.
+"""The counters of limiters for prometheus-client, read at each scrape.
 
-Counts nothing itself. Invariant: no series carries a key. Tested in `tests/python/test_prometheus.py`, and beside the
-Node package in `tests/cross/test_metrics.py`.
+Counts nothing itself. Invariant: no series has a key as a label. Tested in `tests/python/test_prometheus.py`, and
+together with the Node package in `tests/cross/test_metrics.py`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ __all__ = ["register"]
 
 
 def register(limiter: Counting, registry: CollectorRegistry = REGISTRY, *, name: str | None = None) -> None:
-    """Export what a limiter counts.
+    """Export the counters of a limiter.
 
     ``doorkeep_allowed_total{rule}``, ``doorkeep_denied_total{rule,reason}``, ``doorkeep_store_failed_total{mode}``,
-    ``doorkeep_evicted_total`` and ``doorkeep_tracked_keys``, each with ``limiter`` when it was given a name. Read from
-    ``stats()`` at each scrape, so that nothing is added to a call. Counts are of this process: scrape each process,
-    since the multiprocess mode of prometheus-client does not know collectors.
+    ``doorkeep_evicted_total`` and ``doorkeep_tracked_keys``, each with ``limiter`` if it has a name. They are read from
+    ``stats()`` at each scrape and add nothing to a call. Counters are per process: scrape each process, since the
+    multiprocess mode of prometheus-client ignores collectors.
 
     Parameters
     ----------
     limiter
-        Any limiter, blocking or awaitable. The registry keeps it.
+        Any limiter, blocking or awaitable. The registry keeps a reference to it.
     registry
-        Where it is registered.
+        The registry to use.
     name
-        The label ``limiter`` of its series. Required of all limiters of a registry but one.
+        The label ``limiter`` of its series. Only one limiter of a registry may have no name.
 
     Raises
     ------
     ConfigError
-        The registry has another limiter of this name, or another one without a name.
+        The registry has another limiter of this name, or another limiter without a name.
     """
     collector = _COLLECTORS.get(registry)
     if collector is None:
@@ -48,7 +48,7 @@ def register(limiter: Counting, registry: CollectorRegistry = REGISTRY, *, name:
 
 
 class _Collector:
-    """One for all limiters of a registry: a scrape may have each metric only once."""
+    """One collector for all limiters of a registry: a scrape may contain each metric only once."""
 
     def __init__(self) -> None:
         self.sources = Sources()

@@ -1,10 +1,10 @@
-"""Pytest fixtures with a clock that stands still until a test moves it.
+"""Pytest fixtures with a clock that the test moves by hand.
 
-Ask for them in a ``conftest.py``::
+Load them in a ``conftest.py``::
 
     pytest_plugins = ["doorkeep.testing"]
 
-and give the clock to the limiters under test::
+and pass the clock to the limiters under test::
 
     def test_a_lockout_ends(doorkeep_clock):
         strikes = AttemptLimiter(threshold=1, lockout_window="15m", clock=doorkeep_clock)
@@ -13,7 +13,7 @@ and give the clock to the limiters under test::
         doorkeep_clock.advance("15m")
         assert strikes.attempt("ann")
 
-Not imported by `doorkeep` itself, so pytest is needed only where tests run.
+`doorkeep` itself does not import this module, so pytest is only needed to run tests.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["doorkeep_aio_limiter", "doorkeep_clock", "doorkeep_limiter"]
 
 @pytest.fixture
 def doorkeep_clock() -> ManualClock:
-    """Give a clock that stands at 1 January 2024, 00:00 UTC, until the test moves it."""
+    """Return a clock that starts at 1 January 2024, 00:00 UTC, and that the test moves."""
     return ManualClock(1_704_067_200)
 
 
 @pytest.fixture
 def doorkeep_limiter(doorkeep_clock: ManualClock) -> Limiter:
-    """Give an empty limiter in memory that reads `doorkeep_clock`."""
+    """Return an empty limiter in memory that reads `doorkeep_clock`."""
     return Limiter(clock=doorkeep_clock)
 
 
 @pytest.fixture
 def doorkeep_aio_limiter(doorkeep_clock: ManualClock) -> aio.Limiter:
-    """Give an empty awaitable limiter in memory that reads `doorkeep_clock`."""
+    """Return an empty awaitable limiter in memory that reads `doorkeep_clock`."""
     return aio.Limiter(clock=doorkeep_clock)

@@ -1,4 +1,4 @@
-"""doorkeep for Django: every guess is counted before a password is looked at, also in the admin.
+"""doorkeep for Django: every guess is counted before the password is checked, also in the admin.
 
 ::
 

@@ -1,7 +1,7 @@
-"""A page of the admin: rules, counters and last events of this process, and the unlocking of one key.
+"""A page of the admin: rules, counters and recent events of this process, and a form that unlocks one key.
 
-Read-only but for the unlocking, which needs a permission of its own and is written to the admin's log, without the
-value. Invariant: the page shows no key's value, and the log holds none.
+Read-only except for unlocking, which needs its own permission and is written to the admin's log, without the value.
+Invariant: neither the page nor the log shows the value of a key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["LockoutAdmin", "UnlockForm"]
 
 
 class UnlockForm(forms.Form):
-    """A rule, and the texts that it is keyed by."""
+    """A rule, and the strings that it is keyed by."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,22 +51,22 @@ class UnlockForm(forms.Form):
 
 @admin.register(Lockout)
 class LockoutAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shows what the limiter of this process counted, and unlocks."""
+    """Shows the counters of this process's limiter, and unlocks keys."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Say no: there is nothing to add."""
+        """Return False: there is nothing to add."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Say no: there is nothing to change."""
+        """Return False: there is nothing to change."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Say no: there is nothing to delete."""
+        """Return False: there is nothing to delete."""
         return False
 
     def get_urls(self) -> list[URLPattern]:
-        """Give the one page."""
+        """Return the URL of the only page."""
         return [path("", self.admin_site.admin_view(self.page), name="doorkeep_lockout_changelist")]
 
     def page(self, request: HttpRequest) -> HttpResponse:
@@ -98,7 +98,7 @@ class LockoutAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             content_type_id=ContentType.objects.get_for_model(Lockout).pk,
             object_repr=key.rule,
             action_flag=CHANGE,
-            # Without the digest: of an address, which has few bits, it tells the value within an hour.
+            # Without the digest: an address has so few bits that its digest can be reversed within an hour.
             change_message=f"unlocked, rule={key.rule}, forgotten={forgotten}",
         )
         if forgotten:

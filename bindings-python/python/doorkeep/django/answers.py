@@ -1,8 +1,8 @@
-"""What a stranger gets to see of a denial.
+"""The answers to denied requests.
 
-The template ``doorkeep/STATUS.html``, which a project may override, for a client that asks for HTML by name and
-prefers it, as browsers do; JSON for all others. It is rendered without the request, and no cache keeps it. Invariant:
-the bytes depend on the decision alone, so that an account that exists answers as one that does not.
+A client that accepts HTML explicitly and prefers it, as browsers do, gets the template ``doorkeep/STATUS.html``, which
+a project may override; all others get JSON. It is rendered without the request and is not cached. Invariant: the bytes
+depend on the decision alone, so that they are the same for accounts that exist and accounts that do not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Refused: TypeAlias = "tuple[Decision, list[Key]] | InvalidKeyError | RateLimitEx
 
 
 def refusal(request: HttpRequest, refused: Refused, **options: Any) -> HttpResponse:
-    """Answer what was refused: 429 or 503 with ``Retry-After``, 400 for keys that are none.
+    """Return the answer to a refused request: 429 or 503 with ``Retry-After``, 400 for invalid keys.
 
-    ``options`` are `http.headers`'s; those of the setting where they are missing.
+    ``options`` are those of `http.headers`; the setting has the defaults.
     """
     if isinstance(refused, InvalidKeyError):
         return _answer(request, 400, {})
@@ -39,7 +39,7 @@ def refusal(request: HttpRequest, refused: Refused, **options: Any) -> HttpRespo
 
 
 def with_fields(response: HttpResponse, decision: Decision, keys: list[Key], **options: Any) -> HttpResponse:
-    """Put what an allowed answer tells of the limits on a response: nothing, unless asked for."""
+    """Add the ``RateLimit`` fields to a response, if the options ask for them."""
     for name, value in _headers(decision, keys, options).items():
         response.headers.setdefault(name, value)
     return response
@@ -65,9 +65,9 @@ def _answer(request: HttpRequest, status: int, headers: dict[str, str]) -> HttpR
 
 
 def _prefers_html(request: HttpRequest) -> bool:
-    # `*/*` is what programs send that take anything; a browser names what it shows.
+    # Programs that accept anything send `*/*`; a browser lists HTML.
     asked = [(_quality(kind), kind.sub_type in _HTML) for kind in request.accepted_types if _is_known(kind.sub_type)]
-    # Of two that are preferred alike, the first.
+    # Of two types with equal preference, the first.
     quality, is_html = max(asked, key=lambda one: one[0], default=(0.0, False))
     return quality > 0 and is_html
 

@@ -1,18 +1,18 @@
-"""A handler for django-axes that counts before the password is looked at, so that parallel guesses do not get through.
+"""A handler for django-axes that counts before the password is checked, so that parallel guesses do not get through.
 
 ::
 
     AXES_HANDLER = "doorkeep.django.axes.DoorkeepHandler"
     AUTHENTICATION_BACKENDS = ["doorkeep.django.axes.DoorkeepAxesBackend", ...]  # in the place of axes' own
 
-Everything else of a site with django-axes stays: its middleware and its settings. Behind axes' own backend, the
-handler knows a right password only by the log-in that follows, or by Django REST framework's user. The strikes are
-counted by the limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of
-``AXES_LOCKOUT_PARAMETERS``, with ``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
+The rest of a site with django-axes is unchanged: its middleware and its settings. With axes' own backend, the handler
+recognises a right password only by the log-in that follows, or by Django REST framework's user. The strikes are counted
+by the limiter of ``DOORKEEP``, in its store if it has one: one strike rule for each of ``AXES_LOCKOUT_PARAMETERS``,
+with ``AXES_FAILURE_LIMIT`` strikes and ``AXES_COOLOFF_TIME`` as its window.
 
-What is different: an attempt during a lockout never extends it; a lockout without a cool-off time ends after a year; an
-IPv6 client is its /64; nothing is written to the database. Invariant: a guess stays counted unless the password was
-right, or a backend raised an exception that ``give_back_on`` of ``DOORKEEP`` names.
+Differences: an attempt during a lockout does not extend it; a lockout without a cool-off time ends after a year; an
+IPv6 client is counted by its /64; nothing is written to the database. Invariant: a guess stays counted unless the
+password was right, or a backend raised an exception that ``give_back_on`` of ``DOORKEEP`` names.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from doorkeep.django.requests import client_address, inner, warn_uncounted
 
 __all__ = ["DoorkeepAxesBackend", "DoorkeepHandler"]
 
-# What axes calls a parameter, what a rule is keyed by, and what stands for it in the name of the rule.
+# For each parameter of axes: the word that a rule is keyed by, and its abbreviation in the name of the rule.
 _WORDS = {"username": ("account", "user"), "ip_address": ("address", "ip"), "user_agent": ("agent", "ua")}
 _Rules: TypeAlias = "list[tuple[tuple[str, ...], StrikeRule]]"
 _NO_COOL_OFF = timedelta(days=365)
-# Threads of one request must not take the same login.
+# Two threads of one request must not take the same login.
 _taking = threading.Lock()
 
 
@@ -73,7 +73,7 @@ _counted: ContextVar[_Login | None] = ContextVar("doorkeep_axes_counted", defaul
 
 
 class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[misc]
-    """Asks the handler, then the later backends itself, so that it knows how each guess ends."""
+    """Asks the handler, then the later backends itself, so that it knows the outcome of each guess."""
 
     @sensitive_variables("credentials")
     def authenticate(self, request: HttpRequest | None, **credentials: Any) -> Any:
@@ -90,7 +90,7 @@ class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[m
         super().authenticate(request, **credentials)
         login = _counted.get()
         if login is None:
-            return None  # nothing was counted: Django asks the others itself
+            return None  # nothing was counted: Django asks the other backends
         try:
             for backend, path in later_backends(request, credentials, DoorkeepAxesBackend):
                 if (user := backend.authenticate(request, **credentials)) is not None:
@@ -99,27 +99,28 @@ class DoorkeepAxesBackend(AxesStandaloneBackend, BaseBackend):  # type: ignore[m
                     return user
                 login.is_wrong = True
         except Exception as error:
-            # A backend that said no has looked at the password: what fails behind it does not make the guess free.
+            # A backend that rejected the password has checked it: a failure of a later one does not make the guess
+            # free.
             if not login.is_wrong and not isinstance(error, PermissionDenied):
                 login.attempt._give_back(error, conf.current().give_back_on)
             raise
         raise PermissionDenied
 
     def get_user(self, user_id: Any) -> Any:
-        """Return the user whom a later backend knows, for sessions that name this backend."""
+        """Return the user that a later backend knows, for sessions that name this backend."""
         users = (load_backend(path).get_user(user_id) for path in later_paths(DoorkeepAxesBackend))
         return next((user for user in users if user is not None), None)
 
 
 class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[misc]
-    """Reserves in ``is_allowed``, which axes asks before any password is looked at, and settles by Django's signals."""
+    """Counts in ``is_allowed``, which axes calls before any password is checked, and settles on Django's signals."""
 
     def is_locked(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> bool:
-        """Say whether a log-in must not go on. With a password in the credentials, count the attempt."""
+        """Return whether a log-in must stop. With a password in the credentials, count the attempt."""
         if not settings.AXES_LOCK_OUT_AT_FAILURE:
             return False
         try:
-            client_address(inner(request))  # refuses a client that has gone, and its address with it
+            client_address(inner(request))  # raises if the client has gone and its address is lost
             keys = _keys(request, credentials)
         except InvalidKeyError:
             return True
@@ -137,7 +138,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         return not login.attempt.allowed
 
     def get_failures(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> int:
-        """Give the number of strikes, of the parameter that has most."""
+        """Return the number of strikes of the parameter that has most."""
         limit = get_failure_limit(request, credentials)
         try:
             keys = _keys(request, credentials)
@@ -148,7 +149,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
-        """Leave the attempt counted, and count one that nobody asked about before."""
+        """Leave the attempt counted, and count it if the handler was not asked before."""
         if request is None or not self._applies(request, credentials):
             return
         try:
@@ -164,7 +165,7 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         decision = login.attempt.decision
         if decision.allowed and not decision.engaged:
             return
-        # On Django's request, too, where the middleware looks: another framework may have wrapped it.
+        # Also on Django's request, which the middleware reads: another framework may have wrapped it.
         seen: Any
         for seen in (request, inner(request)):
             seen.axes_locked_out, seen.axes_credentials = True, credentials
@@ -181,8 +182,8 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         login = _take(request)
         if login is None:
             return
-        # Strikes are kept by a spelling that several names may share, such as ANN and ann. Only who is called so
-        # exactly may wipe them.
+        # Strikes are counted by a spelling that several names may share, such as ANN and ann. Only a user with exactly
+        # that name may reset them.
         is_called_so = stored.key_text(login.username or "") in stored.names_of(user)
         if not settings.AXES_RESET_ON_SUCCESS or not is_called_so:
             login.attempt.cancel()
@@ -192,17 +193,17 @@ class DoorkeepHandler(AbstractAxesHandler, AxesBaseHandler):  # type: ignore[mis
         login.attempt.success(forgive=rest, forgive_address=by_address)
 
     def user_logged_out(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
-        """Do nothing: a log-out is no attempt."""
+        """Do nothing: a log-out is not an attempt."""
 
     def reset_attempts(
         self, *, ip_address: str | None = None, username: str | None = None, ip_or_username: bool = False
     ) -> int:
-        """Forget the strikes of an address or a user, and give the number of keys that had any.
+        """Forget the strikes of an address or a user, and return the number of keys that had any.
 
         Raises
         ------
         NotImplementedError
-            Neither is given: what is tracked is known by digests alone, and cannot be listed.
+            Neither is given: tracked keys are only known as digests and cannot be listed.
         """
         given = {"username": username, "ip_address": ip_address}
         if username is None and ip_address is None:
@@ -252,7 +253,7 @@ def _keys_of(rules: _Rules, values: Mapping[str, Any]) -> list[Key]:
     keys = []
     for parameters, rule in rules:
         if any(values.get(parameter) is None for parameter in parameters):
-            continue  # as axes does: a parameter that a request does not have locks nobody out
+            continue  # as in axes: a parameter that the request does not have locks out no one
         texts = {_WORDS[parameter][0]: values[parameter] for parameter in parameters}
         if isinstance(account := texts.get("account"), str):
             texts["account"] = conf.current().account(account)
@@ -272,19 +273,20 @@ def _rules(request: HttpRequest | None, credentials: Mapping[str, Any] | None) -
 def _rule(parameters: tuple[str, ...], limit: int, cool_off: timedelta) -> StrikeRule:
     if unknown := [name for name in parameters if name not in _WORDS]:
         raise ValueError(f"a lockout parameter must be one of {', '.join(_WORDS)}, parameter=`{unknown[0]}`")
-    # The limit and the window may depend on the request, and rules of one name must agree: both are part of it.
+    # The limit and the window may depend on the request, and rules of one name must agree, so both are part of the
+    # name.
     shorts = "-".join(_WORDS[name][1] for name in parameters)
     name = f"axes-{limit}-{int(cool_off.total_seconds())}-{shorts}"
     return StrikeRule(name, limit, cool_off, by=[_WORDS[name][0] for name in parameters])
 
 
 def _settle_at_the_end(request: HttpRequest, login: _Login) -> None:
-    # Django closes each request when its answer is sent, in the server's thread; of the signals none knows its request.
+    # Django closes each request when its answer is sent, in the server's thread; no signal has the request.
     closing = inner(request)
     close = closing.close
 
     def settle_and_close() -> None:
-        # A right password that nobody logged in with. Nothing is forgiven for want of a sign.
+        # A right password without a log-in: nothing is forgiven, since no log-in confirmed it.
         if login.is_right or _is_user_of(request, login):
             login.attempt.cancel()
         close()
@@ -293,7 +295,7 @@ def _settle_at_the_end(request: HttpRequest, login: _Login) -> None:
 
 
 def _is_user_of(request: Any, login: _Login) -> bool:
-    # Django REST framework notes on its own request which authentication knew the user.
+    # Django REST framework records on its own request which authentication knew the user.
     if vars(request).get("_authenticator") is None:
         return False
     name: str | None = request.user.get_username()

@@ -1,16 +1,17 @@
-"""What ``manage.py check`` says of the settings.
+"""The checks of ``manage.py check`` for the settings.
 
-* E001: ``DOORKEEP`` is not acceptable; the message names the piece.
-* E002: a backend stands before doorkeep's: it would see passwords of denied guesses.
+* E001: ``DOORKEEP`` is invalid; the message names the part.
+* E002: a backend is listed before doorkeep's: it would see passwords of denied guesses.
 * W001: the backend is missing: log-ins are not counted.
 * W002: the middleware is missing: a denied log-in looks like a wrong password.
-* W003: the middleware stands behind the session's, which looks up before anything is denied.
-* W004: advice on the rules of the log-in, as `doorkeep.lint` gives it.
+* W003: the middleware is listed after the session's, which makes look-ups before anything is denied.
+* W004: the advice of `doorkeep.lint` on the rules of the log-in.
 * W005: with ``--deploy``: state is in the memory of each worker.
 * W006: ``paths`` names a view that ``ROOT_URLCONF`` does not have.
-* W007: the database folds names that are several keys: an alias is counted by the stored name, after a look-up.
-* W008: with ``--database``: names that are several accounts share one key.
-* W009: behind django-axes' own backend, a right password without a log-in is not told from a failure.
+* W007: the database treats names as equal that are several keys: an alias is counted by the stored name, after a
+  look-up.
+* W008: with ``--database``: the names of several accounts share one key.
+* W009: with django-axes' own backend, a right password without a log-in cannot be distinguished from a failure.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _SESSION = "django.contrib.sessions.middleware.SessionMiddleware"
 
 
 def register_all() -> None:
-    """Make Django ask these checks."""
+    """Register these checks with Django."""
     register(check_settings, Tags.security)
     register(check_deployment, Tags.security, deploy=True)
     register(check_database, Tags.database)
 
 
 def check_settings(**_: Any) -> list[CheckMessage]:
-    """Look at ``DOORKEEP``, the backends and the middleware."""
+    """Check ``DOORKEEP``, the backends and the middleware."""
     try:
         configuration = conf.current()
     except (ConfigError, TypeError) as error:
@@ -61,7 +62,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
 
 
 def check_deployment(**_: Any) -> list[CheckMessage]:
-    """Look at what matters only where several workers serve."""
+    """Check the settings that matter only with several workers."""
     try:
         if conf.current().limiter.store is not None:
             return []
@@ -72,7 +73,7 @@ def check_deployment(**_: Any) -> list[CheckMessage]:
 
 
 def check_database(databases: Iterable[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """Look into the database of the users, if it is among `databases`."""
+    """Check the database of the users, if it is among `databases`."""
     try:
         configuration = conf.current()
     except (ConfigError, TypeError):
@@ -80,7 +81,7 @@ def check_database(databases: Iterable[str] | None = None, **_: Any) -> list[Che
     database = router.db_for_read(get_user_model())
     if database not in (databases or ()) or not _is_counted() or not _spells_by_itself(configuration):
         return []
-    # `migrate` asks before the tables are there.
+    # `migrate` runs the checks before the tables exist.
     if get_user_model()._meta.db_table not in connections[database].introspection.table_names():
         return []
     return [*_collation_in(database), *_names_that_share_a_key(database)]
@@ -139,7 +140,7 @@ def _all_names(resolver: Any, namespace: str) -> Iterator[str]:
 
 
 def _collation(configuration: conf.Configuration) -> Iterator[CheckMessage]:
-    # What can be told without a query. A project with a function of its own has thought about it.
+    # Found without a query. A project with its own function is assumed to handle this.
     if not _is_counted() or not _spells_by_itself(configuration):
         return
     users = get_user_model()
@@ -155,8 +156,8 @@ def _collation(configuration: conf.Configuration) -> Iterator[CheckMessage]:
 
 
 def _folds_by_its_name(collation: str) -> bool:
-    # ICU's levels 1 and 2 leave accents or case out, and so do MySQL's names with ai or ci. SQLite's NOCASE folds ASCII
-    # alone, as keys do.
+    # ICU's levels 1 and 2 ignore accents or case, and so do MySQL's collations with ai or ci. SQLite's NOCASE folds
+    # only ASCII, as keys do.
     name = collation.lower()
     parts = name.replace("-", "_").split("_")
     return any(level in name for level in ("ks-level1", "ks-level2", "colstrength=")) or bool({"ai", "ci"} & set(parts))
@@ -166,7 +167,7 @@ def _collation_in(database: str) -> Iterator[CheckMessage]:
     users = get_user_model()
     collation = getattr(users._meta.get_field(str(users.USERNAME_FIELD)), "db_collation", None)
     connection = connections[database]
-    # The name of a collation of one's own tells nothing; PostgreSQL knows.
+    # The name of a custom collation reveals nothing; PostgreSQL knows its kind.
     if collation is None or _folds_by_its_name(collation) or connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:

@@ -1,31 +1,32 @@
 """The setting ``DOORKEEP``: one mapping, read once, and again when a test overrides it.
 
-* ``rules``: what may be counted. A list of names of presets and of rules, or a mapping of names as
-  `Limiter.from_config` reads it, each with ``by``. Default: ``login_ip``, ``login_account_ip`` and ``login_account``.
+* ``rules``: the rules to use. A list of names of presets and of rules, or a mapping of names as in
+  `Limiter.from_config`, each with ``by``. Default: ``login_ip``, ``login_account_ip`` and ``login_account``.
 * ``login``: the names of the rules that a log-in counts. Default: all of ``rules``.
 * ``redis``: the URL of the store; with ``prefix``, ``timeout`` and ``on_error``. Default: this process's memory.
-* ``capacity``: how many windows and strike keys this process holds.
-* ``trusted_proxies``: the networks of your own proxies, and ``header``, what they write the client's address into.
-* ``account``: how spellings of an account become one text: ``"username"`` (the default), ``"email"``, a callable of one
-  text, or its dotted path.
-* ``credential``: the names of the credentials that name an account; each that is given counts. Default: ``username``,
-  the ``USERNAME_FIELD`` of the user model, ``email``.
-* ``find_users``: a callable, or its path, that takes the name of a credential and its text and returns the users whom
-  your backends may find by it. Default: by the manager's natural key, or by the field of that name.
-* ``forgive``: rules forgotten by a right password. Default: those keyed by account and address together.
-* ``forgive_address``: rules keyed by an address that a right password forgets. Default: none.
+* ``capacity``: how many windows and strike keys this process keeps.
+* ``trusted_proxies``: the networks of your own proxies, and ``header``, the header into which they write the client's
+  address.
+* ``account``: how spellings of an account become one string: ``"username"`` (the default), ``"email"``, a callable that
+  takes a string, or its dotted path.
+* ``credential``: the names of the credentials that name an account; each of them is counted. Default: ``username``, the
+  ``USERNAME_FIELD`` of the user model, ``email``.
+* ``find_users``: a callable, or its path, that takes the name and the value of a credential and returns the users that
+  your backends may find with it. Default: by the manager's natural key, or by the field of that name.
+* ``forgive``: rules whose keys a right password forgets. Default: those keyed by account and address together.
+* ``forgive_address``: rules keyed by an address whose keys a right password forgets. Default: none.
 * ``give_back``: rules on which a right password costs nothing. Default: all other rules of ``login``.
-* ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of yours that have nothing to
-  do with a guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
-* ``paths``: rules on addresses by path or by view: ``{"POST /forgot/": ["reset_ip"], "POST accounts:login": [...]}``.
-  A path is a prefix, also behind a language as in ``/de/forgot/``; a name is that of a URL pattern. Without a method
-  every request counts, and ``GET`` counts HEAD, which Django answers by the same view.
+* ``give_back_on``: exception classes, or their paths, that give an attempt back: failures of the application that are
+  unrelated to the guess, such as a database that is down. Default: none; an attempt stays counted unless it is settled.
+* ``paths``: rules on addresses by path or by view: ``{"POST /forgot/": ["reset_ip"], "POST accounts:login": [...]}``. A
+  path is a prefix, also after a language as in ``/de/forgot/``; a name is that of a URL pattern. Without a method every
+  request is counted; ``GET`` includes HEAD, which Django answers with the same view.
 * ``throttles``: rules by scope, for `doorkeep.drf.DoorkeepThrottle`.
-* ``round_up``: a duration; denials by rules that are not keyed by the address alone tell waits rounded up to it.
-* ``rate_limit``: whether answers carry ``RateLimit`` fields. They tell a stranger how many guesses others made.
-* ``clock``: a callable giving seconds, for tests.
+* ``round_up``: a duration; the waits of denials by rules that are not keyed by the address alone are rounded up to it.
+* ``rate_limit``: whether answers have ``RateLimit`` fields. They show any client how many guesses others have made.
+* ``clock``: a callable that returns seconds, for tests.
 
-Knows no request. Invariant: an unknown name is refused, so that a misspelt limit is not a missing one.
+Knows no request. Invariant: an unknown name is refused, so that a misspelt limit is not a missing limit.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 @dataclass(frozen=True)
 class Path:
-    """Rules on the addresses that ask for a prefix of paths, or for a view by its name."""
+    """Rules on the addresses that request a prefix of paths, or a view by its name."""
 
     method: str | None
     place: str
@@ -74,11 +75,11 @@ class Path:
         return not self.place.startswith("/")
 
     def covers(self, method: str | None, path: str) -> bool:
-        """Return whether a request for a path is meant. The path of a view is not known before it is resolved."""
+        """Return whether this is a prefix of `path`. The path of a view is not known before it is resolved."""
         return not self.is_name and self._is_meant(method) and any(way.startswith(self.place) for way in _ways(path))
 
     def names(self, method: str | None, view: str) -> bool:
-        """Return whether a request for a view is meant."""
+        """Return whether this names `view`."""
         return view == self.place and self._is_meant(method)
 
     def _is_meant(self, method: str | None) -> bool:
@@ -87,7 +88,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the setting says, read and judged."""
+    """The setting, parsed and validated."""
 
     limiter: Limiter
     rules: Mapping[str, Rule | StrikeRule]
@@ -117,12 +118,12 @@ class Configuration:
 
 
 def current() -> Configuration:
-    """Return the configuration of this process. Made at first use; one for all threads.
+    """Return the configuration of this process. It is read at first use and shared by all threads.
 
     Raises
     ------
     ConfigError
-        The setting is not acceptable; ``manage.py check`` says the same.
+        The setting is invalid; ``manage.py check`` reports the same error.
     """
     global _current
     configuration = _current
@@ -136,7 +137,7 @@ def current() -> Configuration:
 
 
 def read(given: Any) -> Configuration:
-    """Judge a mapping as the setting is judged."""
+    """Parse and validate a mapping like the setting."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"DOORKEEP must be a mapping, DOORKEEP=`{type(given).__name__}`")
     for name in given:
@@ -150,7 +151,7 @@ def read(given: Any) -> Configuration:
     rules = dict(limiter.rules) if isinstance(listed, Mapping) else _listed(listed)
     login = tuple(_named(rules, name, "login") for name in _words(given.get("login", list(rules)), "login"))
     if not login:
-        # A log-in that nothing counts would be let through, or refused, and nobody would know why.
+        # A log-in that no rule counts would be admitted or refused without a visible reason.
         raise ConfigError("login must name at least one rule")
     _check_login(login)
     forgive_address = _names(given.get("forgive_address", ()), login, "forgive_address")
@@ -181,13 +182,13 @@ def read(given: Any) -> Configuration:
 
 
 def mask() -> None:
-    """Keep passwords in the setting out of error reports, which print all settings."""
+    """Hide passwords in the setting from error reports, which print all settings."""
     if isinstance(given := getattr(settings, "DOORKEEP", None), Mapping):
         settings.DOORKEEP = masked(given)
 
 
 def classes(given: Any) -> tuple[type[Exception], ...]:
-    """Judge what ``give_back_on`` lists: exception classes, or their paths."""
+    """Return the classes that ``give_back_on`` lists: exception classes, or their paths."""
     listed = [given] if isinstance(given, str | type) or not isinstance(given, Iterable) else given
     named = tuple(_imported(item, "give_back_on") for item in listed)
     if not all(isinstance(item, type) and issubclass(item, Exception) for item in named):
@@ -196,7 +197,7 @@ def classes(given: Any) -> tuple[type[Exception], ...]:
 
 
 def forget() -> None:
-    """Read the setting anew at the next use: after a test changed it."""
+    """Read the setting again at the next use, after a test has changed it."""
     global _current
     with _making:
         _current = None
@@ -221,7 +222,7 @@ def _listed(listed: Any) -> dict[str, Rule | StrikeRule]:
 
 
 def _named(rules: Mapping[str, Rule | StrikeRule], name: str, where: str) -> Rule | StrikeRule:
-    # A preset is named login_ip in Python and its rule login-ip; either is understood.
+    # A preset is called login_ip in Python and its rule login-ip; both are accepted.
     rule = rules.get(name) or rules.get(name.replace("_", "-"))
     if rule is None:
         raise ConfigError(f"{where} must be among the rules of DOORKEEP, rule=`{name}`")
@@ -291,7 +292,7 @@ def _path(rules: Mapping[str, Rule | StrikeRule], text: str, names: Any) -> Path
 
 
 def _ways(path: str) -> tuple[str, ...]:
-    # With a language in front, as i18n_patterns has it, the same view is reached.
+    # A language in front, as with i18n_patterns, leads to the same view.
     if not settings.USE_I18N or get_language_from_path(path) is None:
         return (path,)
     _, _, rest = path.lstrip("/").partition("/")
@@ -314,7 +315,7 @@ def _words(given: Any, where: str) -> list[str]:
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
     value = given.get(name, False)
-    # Text of the environment, such as "false", is true.
+    # A string of the environment, such as "false", would be true.
     if not isinstance(value, bool):
         raise ConfigError(f"{name} must be True or False, {name}=`{value}`")
     return value

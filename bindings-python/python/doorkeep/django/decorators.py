@@ -10,9 +10,9 @@
         request.attempt.success(forgive=["otp-verify"])
         return redirect("home")
 
-The attempt stays counted unless the view settles it: whatever it answers, and whatever it raises. Failures that should
-cost nobody an attempt are named by their classes, in ``give_back_on``. For classes:
-``@method_decorator(guarded(...), name="dispatch")``. Does no arithmetic and reads no clock.
+The attempt stays counted unless the view settles it, whatever it returns or raises. List the classes of failures that
+should not cost an attempt in ``give_back_on``. For classes: ``@method_decorator(guarded(...), name="dispatch")``. Does
+no arithmetic and reads no clock.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ def guarded(
 ) -> Callable[[_View], _View]:
     """Return a decorator that counts each request as an attempt, on ``request.attempt``.
 
-    A second guard of one limiter in a request, the middleware and the authentication backend included, counts only the
-    keys that are new.
+    A second guard of the same limiter in a request, including the middleware and the authentication backend, counts
+    only the keys that are new.
 
     Parameters
     ----------
     keys
-        A function of what the view gets, which returns the keys to count; for an async view it may be async. Or names
-        of rules of the setting that are keyed by the address. Keep look-ups of the account out of it.
+        A function that takes the arguments of the view and returns the keys to count; for an async view it may be
+        async. Or names of rules of the setting that are keyed by the address. Do not look up the account in it.
     limiter
-        Defaults to the setting's. For async views, too: their attempt is awaited.
+        Defaults to the setting's, also for async views, whose attempt is awaited.
     cost
         How much the request spends of each rate.
     give_back_on
         Exception classes that give the attempt back when they leave the view, besides those of the setting: failures
-        that have nothing to do with a guess. What was counted on an address alone stays counted.
+        that are unrelated to the guess. What was counted on an address alone stays counted.
     options
         ``round_up`` and ``rate_limit``, as in the setting.
 
     Returns
     -------
     Callable
-        A decorator of a view, sync or async. Denied, the answer is 429 or 503 and the view is not called; keys that
-        are none are answered with 400.
+        A decorator for sync and async views. If the attempt is denied, the answer is 429 or 503 and the view is not
+        called; invalid keys are answered with 400.
     """
     if unknown := set(options) - {"round_up", "rate_limit"}:
         raise ConfigError(f"unknown option of a guard, name=`{min(unknown)}`")
@@ -78,7 +78,7 @@ def guarded(
     def decorate(view: _View) -> _View:
         @wraps(view)
         def guarded_view(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            # The dispatch of a class with async handlers is a plain function that gives an awaitable.
+            # The dispatch of a class with async handlers is a plain function that returns an awaitable.
             owner = getattr(getattr(view, "func", None), "__self__", None)
             if getattr(owner, "view_is_async", False):
                 return guard.answer_async(view, request, args, kwargs)

@@ -1,8 +1,7 @@
 """Keeps the password of a store out of error reports.
 
-Django's reports print the settings and the variables of each frame. They hide what is called a password, and ``redis``
-in ``DOORKEEP`` is not called one. Invariant: the text itself stays as it is, for whoever uses it; only what is printed
-of it changes.
+Django's reports print the settings and the variables of each frame. They hide settings whose name suggests a password,
+and ``redis`` in ``DOORKEEP`` does not. Invariant: the string itself is unchanged; only its printed form changes.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 __all__ = ["masked"]
 
-# The last @ ends it: a password may hold one that nobody escaped.
+# The last @ ends it: a password may contain one that was not escaped.
 _PASSWORD = re.compile(r"^([a-z][a-z0-9+.-]*://[^/@:]*:).+@|([?&]password=)[^&#]+", re.IGNORECASE)
 
 
@@ -27,7 +26,7 @@ class _Url(str):
 
 
 def masked(setting: Any) -> Any:
-    """Return a mapping with the same texts, of which those that hold a password do not print it."""
+    """Return a mapping with the same strings; those that contain a password do not print it."""
     if not isinstance(setting, Mapping):
         return setting
     return {name: _Url(value) if _holds_password(value) else value for name, value in setting.items()}

@@ -1,8 +1,8 @@
-"""Turns a denied log-in into 429, whatever the view made of it, and counts addresses by path.
+"""Turns a denied log-in into 429, whatever the view returned, and counts addresses by path.
 
-A log-in form shows a denied guess as a wrong password, with status 200, since Django tells forms no more. So the answer
-is replaced here: in the admin, in a form and in an API alike. Sync and async, natively both. Invariant: what was
-counted here stays counted, whatever the view does.
+A log-in form shows a denied guess as a wrong password, with status 200, since Django reports nothing else to forms. So
+the answer is replaced here, in the admin, in forms and in APIs. Natively sync and async. Invariant: what was counted
+here stays counted, whatever the view does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["DoorkeepMiddleware"]
 
 
 class DoorkeepMiddleware:
-    """Place it before the session's middleware: denied requests then cost no look-up at all."""
+    """Place it before the session's middleware: denied requests then cost no look-up."""
 
     sync_capable = True
     async_capable = True
@@ -32,7 +32,7 @@ class DoorkeepMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         self.get_response = get_response
         self._is_async = iscoroutinefunction(get_response)
-        # Django calls a plain function on an event loop in a thread, for every request.
+        # On an event loop, Django would call a plain function in a thread for every request.
         self.process_view = self._count_view_async if self._is_async else self._count_view
         if self._is_async:
             markcoroutinefunction(self)
@@ -67,7 +67,7 @@ class DoorkeepMiddleware:
         return self._refusal(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Note that the view raised, and answer what a view may raise of ours."""
+        """Record that the view raised, and answer the errors of doorkeep."""
         if isinstance(error, InvalidKeyError | RateLimitExceeded):
             return refusal(request, error)
         if isinstance(error, AttemptDenied):

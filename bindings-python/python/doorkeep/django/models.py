@@ -1,6 +1,6 @@
-"""A model without a table, so that the admin has a page and Django's permissions have a name for it.
+"""A model without a table, so that the admin has a page and Django has permissions for it.
 
-``doorkeep.view_lockout`` shows the page, ``doorkeep.unlock_lockout`` allows to unlock. Holds no data: counters live in
+``doorkeep.view_lockout`` shows the page, ``doorkeep.unlock_lockout`` allows unlocking. Stores no data: counters are in
 the limiter.
 """
 

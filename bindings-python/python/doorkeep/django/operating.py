@@ -1,6 +1,6 @@
-"""What an operator sees and does, for the command and the admin: rules in words, and the unlocking of one key.
+"""Shared by the command and the admin: rules in words, and the key to unlock.
 
-Invariant: a key's value goes in and never comes out.
+Invariant: the value of a key is never shown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["key_for", "policy"]
 
 
 def policy(rule: Rule | StrikeRule) -> str:
-    """Say what a rule admits."""
+    """Return what a rule admits, in words."""
     if isinstance(rule, Rule):
         return str(rule.rates)
     return f"{rule.threshold} strikes, then locked for {rule.lockout_window}"
@@ -26,7 +26,7 @@ def key_for(rule: Rule | StrikeRule, values: Mapping[str, str]) -> Key:
     Raises
     ------
     InvalidKeyError
-        A word is missing, or the address is none.
+        A word is missing, or the address is invalid.
     """
     texts = spelled(values)
     (key,) = keys_for([rule], address=texts.pop("address", None), **texts)

@@ -1,8 +1,8 @@
-"""What a request says: the client's address, and the keys of rules.
+"""Reads from a request the client's address, and makes the keys of rules.
 
-A server may know no address by nature, as on a Unix socket, or may have lost it with the connection: whoever resets a
-connection has no address any more under ASGI. Invariant: a request whose address is lost gets no key at all. A look-up
-of the account has no place here; keys are made of what the client sent.
+A server may have no address, as on a Unix socket, or may have lost it: under ASGI, a client that resets its connection
+has no address any more. Invariant: a request whose address is lost gets no key at all. Accounts are not looked up here;
+keys are made of what the client sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _logger = logging.getLogger("doorkeep")
 
 
 def client_address(request: HttpRequest | None) -> str | None:
-    """Return the address of the client, believing the proxies of the setting and nobody else.
+    """Return the address of the client, trusting only the proxies of the setting.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def client_address(request: HttpRequest | None) -> str | None:
     Returns
     -------
     str or None
-        None when the server knows no address by nature, such as on a Unix socket whose proxy the setting does not name.
+        None if the server has no address, such as on a Unix socket whose proxy the setting does not name.
 
     Raises
     ------
     InvalidKeyError
-        The client has reset the connection, and its address is lost with it: answered with 400.
+        The client has reset the connection, and its address is lost: answered with 400.
     """
     if request is None:
         return None
@@ -55,12 +55,12 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     Parameters
     ----------
     request
-        Where ``address`` comes from.
+        The request that ``address`` is read from.
     rules
         Rules, or names of rules of the setting.
     values
-        The other words of their ``by``. An ``account`` is made one text as the setting says, an ``email`` as
-        `canonical_email` does.
+        The other words of their ``by``. An ``account`` is spelled as the setting says, an ``email`` by
+        `canonical_email`.
 
     Returns
     -------
@@ -70,9 +70,9 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
     Raises
     ------
     InvalidKeyError
-        A value is missing, empty or not text, or the address of the client is lost: answered with 400.
+        A value is missing, empty or not a string, or the address of the client is lost: answered with 400.
     ConfigError
-        There is no such rule, or it does not say what it is keyed by.
+        There is no such rule, or it has no ``by``.
     """
     configuration = conf.current()
     asked = [configuration.rule(rule) if isinstance(rule, str) else rule for rule in rules]
@@ -80,13 +80,13 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
 
 
 def warn_uncounted(what: str) -> None:
-    """Log that nothing at all is counted for a request, each time."""
+    """Log that nothing is counted for a request, each time."""
     text = f"{what} is not counted: it has no address, and every rule for it is keyed by one"
     _logger.warning(text, extra={"doorkeep_event": "uncounted"})
 
 
 def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make one text of all spellings of an account or an email. What is no text is left to be refused."""
+    """Make one spelling of each account and email. Other types are left unchanged, to be refused later."""
     makers = {"account": conf.current().account, "email": canonical_email}
     return {
         word: makers[word](value) if word in makers and isinstance(value, str) else value
@@ -95,14 +95,14 @@ def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inner(request: Any) -> Any:
-    """Return the request of Django that another framework wrapped in its own."""
+    """Return Django's request, also from the wrapper of another framework."""
     wrapped = getattr(request, "_request", request)
     return wrapped if isinstance(wrapped, HttpRequest) else request
 
 
 def _is_over_tcp(request: Any) -> bool:
-    # Over ASGI a Unix socket has no port. Of the servers over WSGI that accept on one, gunicorn says which socket it
-    # is; all of them read the address when they accept, so that none was seen to lose it.
+    # Over ASGI a Unix socket has no port. Over WSGI only gunicorn reports its socket. WSGI servers read the address
+    # when they accept a connection, so none of them was seen to lose it.
     if (scope := getattr(request, "scope", None)) is not None:
         server = scope.get("server")
         return server is not None and server[1] is not None

@@ -1,10 +1,10 @@
-"""What happened, for whoever listens, and the last of it for the admin.
+"""Signals of events, and the most recent events for the admin.
 
 ``locked_out`` is sent with ``request`` (or None), ``rules`` (the names of the rules whose lockout engaged) and
-``decision``: for a log-in once the password was wrong, for a guarded view when the attempt was counted.
-``store_failed`` is sent with ``event`` (``"store_down"`` or ``"store_refused"``) and ``message``, once for each outage.
+``decision``: for a log-in after the password was wrong, for a guarded view when the attempt is counted.
+``store_failed`` is sent with ``event`` (``"store_down"`` or ``"store_refused"``) and ``message``, once per outage.
 
-Invariant: neither signal nor line holds the value of a key; who was locked out is in the request, if anywhere.
+Invariant: neither signals nor log lines contain the value of a key; only the request shows who was locked out.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ __all__ = ["areport_lockout", "connect", "locked_out", "recent", "report_lockout
 locked_out = Signal()
 store_failed = Signal()
 
-# The last events of this process, the newest last. The log has all of them.
+# The most recent events of this process, the newest last. The log has all events.
 recent: deque[logging.LogRecord] = deque(maxlen=50)
 _logger = logging.getLogger("doorkeep")
 _EVENTS = ("lockout", "store_down", "store_up", "store_refused")
 
 
 def connect() -> None:
-    """Listen to Django, and to the log lines by which a store tells its events."""
+    """Connect to the signals of Django, and to the log lines with the events of a store."""
     setting_changed.connect(_read_settings_again, dispatch_uid="doorkeep.setting_changed")
     user_logged_in.connect(_remember_the_backend, dispatch_uid="doorkeep.user_logged_in")
-    # No handler: one would silence the lines in a project that configures no logging, where Python prints them.
+    # A filter and not a handler: Python prints the lines of a project without logging configuration only if there is no
+    # handler.
     _logger.addFilter(_note)
 
 
@@ -50,13 +51,13 @@ def report_lockout(request: HttpRequest | None, decision: Decision) -> None:
 
 
 async def areport_lockout(request: HttpRequest | None, decision: Decision) -> None:
-    """As `report_lockout`, where receivers may wait."""
+    """Send `locked_out` from an event loop, as `report_lockout` does; receivers may block."""
     if decision.engaged:
         await sync_to_async(report_lockout)(request, decision)
 
 
 def _note(record: logging.LogRecord) -> bool:
-    # Turns the lines of events into signals, since a store has no other way to tell them. Keeps none back.
+    # Turns log lines of events into signals, since a store reports them only by logging. Never drops a line.
     event = getattr(record, "doorkeep_event", None)
     if event in _EVENTS:
         recent.append(record)
@@ -72,8 +73,8 @@ def _read_settings_again(*, setting: str, **_: Any) -> None:
 
 
 def _remember_the_backend(*, request: Any, user: Any, **_: Any) -> None:
-    # Django noted the first backend as the one that knew the user. The session must name the one that did: it is asked
-    # for the user from now on, other code looks at its kind, and doorkeep may be removed one day.
+    # Django recorded the first backend as the one that knew the user. The session must name the backend that really
+    # did: it loads the user from now on, other code checks its class, and doorkeep may be removed one day.
     path = getattr(user, "doorkeep_backend", None)
     session = getattr(request, "session", None)
     if path is not None and session is not None and session.get("_auth_user_backend") == user.backend:

@@ -1,9 +1,8 @@
-"""Whom credentials name in the database, so that every alias of an account meets the account's own budget.
+"""The users that credentials name in the database, so that every alias of an account uses the budget of the account.
 
-A database may take two texts for one name that are two keys here: a collation without accents, a manager that ignores
-case, an email beside a user name. So the backend looks up whom the credentials name, and counts what that user is
-called in the database before a password is looked at. Invariant: it asks the same for names that exist and for names
-that do not.
+A database may treat two strings as one name that are two keys here: a collation without accents, a manager that ignores
+case, an email next to a user name. So the backend looks up the users that the credentials name, and counts their stored
+names before it checks a password. Invariant: it makes the same queries for names that exist and for names that do not.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ from doorkeep.django import conf
 
 __all__ = ["find_users", "key_text", "names_of", "stored_names"]
 
-# How many users of one email are looked at. More than one has to be a mistake.
+# How many users with one email are read. More than one must be a mistake.
 _MOST = 8
 
 
 def find_users(credential: str, text: str) -> list[Any]:
-    """Return the users whom a credential may name: by the manager's natural key, or by the field of its name."""
+    """Return the users that a credential may name: by the manager's natural key, or by the field of its name."""
     users = get_user_model()
     name_field = str(users.USERNAME_FIELD)
     if credential not in ("username", name_field):
         return _by_field(users, credential, text)
     found = _by_natural_key(users, text)
-    # Django takes a `username` for the natural key, other packages for the field of that name.
+    # Django uses a `username` as the natural key, other packages as the field of that name.
     return found if credential == name_field else found + _by_field(users, credential, text)
 
 
 def stored_names(users: Iterable[Any]) -> list[str]:
-    """Return for each user what an attempt at their account is counted by."""
+    """Return for each user the name under which attempts at their account are counted."""
     named = (next((name for name in names_of(user) if key_text(name) is not None), None) for user in users)
     return list(dict.fromkeys(name for name in named if name is not None))
 
 
 def names_of(user: Any) -> list[str]:
-    """Return what a user is called in the database: the user name first, then what a credential may hold."""
+    """Return the stored names of a user: the user name first, then the fields that a credential may contain."""
     given = [user.get_username(), *(getattr(user, name, None) for name in conf.current().credential)]
     return [str(name) for name in dict.fromkeys(given) if name not in (None, "")]
 
 
 def key_text(name: str) -> str | None:
-    """Return the text that an account is keyed by; None for what is no account, such as an email without a domain."""
+    """Return the string that an account is keyed by; None for an invalid account, such as an email without a domain."""
     try:
         return conf.current().account(name) or None
     except InvalidKeyError:
@@ -61,7 +60,7 @@ def _by_natural_key(users: Any, text: str) -> list[Any]:
     try:
         return [manager.get_by_natural_key(text)]
     except (users.DoesNotExist, users.MultipleObjectsReturned, TypeError, ValueError, ValidationError):
-        return []  # nobody, or nothing that the field can hold: the backend answers it as it always did
+        return []  # no such user, or an invalid value for the field: the backend answers as usual
 
 
 def _by_field(users: Any, field: str, text: str) -> list[Any]:

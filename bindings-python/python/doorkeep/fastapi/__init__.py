@@ -22,8 +22,8 @@
 
     install(app)
 
-The attempt stays counted unless the endpoint settles it: whatever it answers or raises, and even if the client goes
-away. `give_back_on` names the exceptions that report a failure of the application and give the attempt back.
+The attempt stays counted unless the endpoint settles it, whatever it returns or raises, and even if the client
+disconnects. `give_back_on` names the exceptions that report a failure of the application and give the attempt back.
 
 What needs no FastAPI is in `doorkeep.starlette`, and can also be imported from here. `guards` has the dependency,
 `comparing` checks that keys and endpoint read the same body, `openapi` describes denials.

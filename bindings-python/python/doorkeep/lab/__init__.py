@@ -1,7 +1,7 @@
 """The lab: try an attack on a policy before it is shipped.
 
-A scenario names a policy, who attacks it and who is honest; a run asks the very limiters that run in production, on a
-virtual clock, and gives columns. The same seed gives the same result in every language.
+A scenario describes a policy, attackers and honest users. A run uses the limiters of production on a virtual clock, and
+returns columns. The same seed gives the same result in every language.
 
 >>> from doorkeep import presets
 >>> from doorkeep.lab import Attacker, Scenario, Users, run
@@ -13,11 +13,11 @@ virtual clock, and gives columns. The same seed gives the same result in every l
 >>> int(run(scenario, seed=1).attackers["guesses"][0])
 99
 
-`bounds` has what can be computed without a run, and needs nothing but doorkeep. Runs need NumPy and plots matplotlib:
-``pip install "doorkeep[lab]"``. On the command line: ``python -m doorkeep.lab --help``.
+`bounds` computes what needs no run, and requires only doorkeep. Runs need NumPy and plots matplotlib: ``pip install
+"doorkeep[lab]"``. On the command line: ``python -m doorkeep.lab --help``.
 
-Judges nothing and holds no number: fields, defaults and messages are the core's. Invariant: ``import doorkeep`` loads
-nothing of this. Tested in `tests/python/test_lab.py`, `test_lab_command.py` and `test_lab_plots.py`.
+Validates nothing and contains no numbers: fields, defaults and messages are the core's. Invariant: ``import doorkeep``
+does not import it. Tested in `tests/python/test_lab.py`, `test_lab_command.py` and `test_lab_plots.py`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "sweep",
 ]
 
-# What needs NumPy waits until it is asked for, so that bounds can do without.
+# Modules that need NumPy are imported on first use, so that bounds work without it.
 _WAITING = {
     "Comparison": "doorkeep.lab.result",
     "Result": "doorkeep.lab.result",

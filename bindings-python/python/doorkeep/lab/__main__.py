@@ -1,7 +1,7 @@
 """The lab on the command line: ``python -m doorkeep.lab``.
 
-Judges nothing but its own arguments. Invariant: what cannot be done is said in one line on stderr, with exit code 2.
-Tested in `tests/python/test_lab_command.py`.
+Validates only its own arguments. Invariant: an error is one line on stderr, with exit code 2. Tested in
+`tests/python/test_lab_command.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code: 0, 2 for what cannot be done, 130 for a run that was interrupted."""
+    """Run the command line and return its exit code: 0, 2 for an error, 130 for a run that was interrupted."""
     asked = _parser().parse_args(arguments)
     try:
         code: int = asked.command(asked)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has seen enough; what the interpreter flushes at its end must not complain either.
+        # The reader of the output has closed it; the flush at interpreter exit must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -157,7 +157,7 @@ def _bounds(asked: argparse.Namespace) -> int:
 
 
 def _results(asked: argparse.Namespace, paths: Sequence[str]) -> list[Result]:
-    """Read every file before the first run, so that a mistake in the last one is told at once."""
+    """Read every file before the first run, so that a mistake in the last file is reported immediately."""
     from pathlib import Path
 
     from doorkeep.lab.running import run

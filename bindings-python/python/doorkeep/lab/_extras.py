@@ -1,4 +1,4 @@
-"""What the lab needs beyond doorkeep, and what is said when it is missing."""
+"""The optional dependencies of the lab, and the errors if they are missing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def needed(module: str, purpose: str, install: str) -> Any:
-    """Import a module, or say how to install it.
+    """Import a module.
 
     Raises
     ------
     ImportError
-        It is not there.
+        It is not installed. The message says how to install it.
     """
     try:
         return import_module(module)

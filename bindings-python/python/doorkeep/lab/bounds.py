@@ -1,11 +1,11 @@
-"""What can be computed without a run: the most that a policy admits, and what follows from it.
+"""Closed forms, computed without a run: the most that a policy admits, and what follows from it.
 
-Holds no formula: names, bounds and messages are the core's. Needs neither NumPy nor matplotlib. Invariant: each number
-is that of a greedy attacker from full windows over a half-open span, and a run hits it to the last unit. Tested in
-`tests/python/test_lab.py`, the core's formulas in `lab/tests/lab`.
+Contains no formula: names, bounds and messages are the core's. Needs neither NumPy nor matplotlib. Invariant: each
+number is that of a greedy attacker who starts with full windows, over a half-open span, and a run reaches exactly this
+number. Tested in `tests/python/test_lab.py`, the core's formulas in `lab/tests/lab`.
 
-A policy is a text: ``5/1m,50/1h`` (rates), ``s5/15m`` (strikes: 5, then 15 minutes) or ``w100/1m`` (fixed window).
-Spans are texts, seconds or timedeltas; what comes out as a duration is seconds.
+A policy is a string: ``5/1m,50/1h`` (rates), ``s5/15m`` (strikes: 5, then 15 minutes) or ``w100/1m`` (fixed window).
+Spans are strings, seconds or timedeltas; durations are returned in seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Duration = timedelta | float | str
 
 
 def max_in(policy: str, span: Duration) -> int:
-    """Give the most that a policy admits in a span, to one key.
+    """Return the most that a policy admits in a span, on one key.
 
     >>> max_in("5/1m,50/1h", "24h"), max_in("s5/15m", "24h"), max_in("w100/1m", "24h")
     (1249, 480, 144000)
@@ -42,7 +42,7 @@ def max_in(policy: str, span: Duration) -> int:
 
 
 def unnoticed(policy: str, span: Duration) -> int:
-    """Give the most that a policy admits in a span to somebody who is never denied.
+    """Return the most that a policy admits in a span to a client that is never denied.
 
     >>> unnoticed("s5/15m", "24h")
     384
@@ -51,7 +51,7 @@ def unnoticed(policy: str, span: Duration) -> int:
 
 
 def admitted_at(rates: str, guess: int) -> float:
-    """Give the second at which the n-th guess (from 1) of a greedy attacker is admitted, after the first.
+    """Return the time in seconds, after the first guess, at which a greedy attacker's n-th guess (from 1) is admitted.
 
     >>> admitted_at("5/1m,50/1h", 6), admitted_at("5/1m,50/1h", 1249)
     (12.0, 86328.0)
@@ -60,7 +60,7 @@ def admitted_at(rates: str, guess: int) -> float:
 
 
 def botnet(account_and_address: str, account: str, addresses: int, span: Duration) -> int:
-    """Give the most guesses on one account from several addresses, under a rule for each pair and one for the account.
+    """Return the most guesses on one account from several addresses, under a rule for pairs and one for the account.
 
     >>> [botnet("5/1m,20/1h", "100/1h", addresses, "24h") for addresses in (1, 5, 6)]
     [499, 2495, 2499]
@@ -77,7 +77,7 @@ def botnet(account_and_address: str, account: str, addresses: int, span: Duratio
 
 
 def stuffing(address: str, pairs: int, addresses: int) -> float:
-    """Give the seconds that trying stolen pairs takes from several addresses that are limited alike.
+    """Return the seconds that it takes to try stolen pairs from several addresses under the same limit.
 
     >>> stuffing("200/1h", 1_000_000, 100) / 3600
     49.0
@@ -86,7 +86,7 @@ def stuffing(address: str, pairs: int, addresses: int) -> float:
 
 
 def key_flood(threshold: int, capacity: int, rate: str, span: Duration) -> int:
-    """Give the most guesses on one account whose strikes fresh keys push out of a full table.
+    """Return the most guesses on one account whose strikes are evicted from a full table by fresh keys.
 
     >>> key_flood(5, 2000, "100/1s", "6h"), max_in("s5/15m", "6h")
     (4312, 120)
@@ -95,14 +95,14 @@ def key_flood(threshold: int, capacity: int, rate: str, span: Duration) -> int:
 
 
 def honest_denial(burst: int, load: float) -> float:
-    """Give the share (0 to 1) of honest attempts that a rate denies when they come at random.
+    """Return the share (0 to 1) of honest attempts that a rate denies if they arrive at random.
 
     Parameters
     ----------
     burst
         The count of the rate.
     load
-        Attempts in one interval (period / count), on average. 1 is as many as the rate admits for ever.
+        Attempts in one interval (period / count), on average. 1 is as many as the rate admits in the long run.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def honest_denial(burst: int, load: float) -> float:
 
 
 def codes(digits: int, valid: int, guesses: int) -> float:
-    """Give the chance (0 to 1) that guesses at a one-time code hit one of the valid ones.
+    """Return the probability (0 to 1) that guesses at a one-time code hit a valid code.
 
     >>> round(codes(6, 3, 720 * 365), 3)
     0.545
@@ -122,7 +122,7 @@ def codes(digits: int, valid: int, guesses: int) -> float:
 
 
 def replicas(policy: str, replicas: int, span: Duration) -> int:
-    """Give the most that processes admit together when each counts for itself.
+    """Return the most that several processes admit together if each counts separately.
 
     >>> replicas("5/1m", 4, "24h")
     28816
@@ -131,14 +131,15 @@ def replicas(policy: str, replicas: int, span: Duration) -> int:
 
 
 def opened(guesses: int, *, bits: int | None = None) -> float:
-    """Give the share (0 to 1) of accounts that so many guesses on each open.
+    """Return the share (0 to 1) of accounts that this many guesses on each account open.
 
     Parameters
     ----------
     guesses
-        On each account, the most popular password first.
+        Guesses on each account, the most popular password first.
     bits
-        Passwords drawn evenly from 2^bits. Left out: as people chose them at RockYou, whose first 5,000 are modelled.
+        Passwords are drawn evenly from 2^bits. If omitted, they are distributed as at RockYou, whose first 5,000 are
+        modelled.
 
     Examples
     --------
@@ -149,9 +150,9 @@ def opened(guesses: int, *, bits: int | None = None) -> float:
 
 
 def table(policy: str) -> dict[str, list[str] | list[float]]:
-    """Give what a policy admits in spans from a minute to a year, as columns.
+    """Return what a policy admits in spans from a minute to a year, as columns.
 
-    ``span`` and ``span_s``; ``admitted`` to a greedy attacker; ``unnoticed`` by one that is never denied.
+    ``span`` and ``span_s``; ``admitted`` to a greedy attacker; ``unnoticed`` to one that is never denied.
 
     >>> columns = table("5/1m,50/1h")
     >>> columns["span"][4], columns["admitted"][4]

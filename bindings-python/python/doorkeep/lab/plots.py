@@ -1,8 +1,8 @@
-"""Figures of results, as one puts them into a design document.
+"""Figures of results, for design documents.
 
-Each draws on the axes it is given, or on new ones, and returns them. Needs matplotlib: ``pip install "doorkeep[lab]"``.
-Computes nothing but sums of columns. Invariant: a result is the same after it was drawn. Tested in
-`tests/python/test_lab_plots.py`; looks are in `style.py`.
+Each function draws on the axes that are passed, or on new ones, and returns them. Needs matplotlib: ``pip install
+"doorkeep[lab]"``. Computes only sums of columns. Invariant: drawing does not change a result. Tested in
+`tests/python/test_lab_plots.py`; the style is in `style.py`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def guesses_over_time(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the guesses that were admitted up to each moment, a line for each attacker of each result.
+    """Draw the guesses that were admitted up to each point in time, one line for each attacker of each result.
 
     Times without the store are shaded.
 
     Parameters
     ----------
     results
-        The moments are exact where the scenario's ``record`` kept all of them, and else as fine as its ``bins``, where
-        own logins and fresh keys of an attacker count as well.
+        Times are exact if the scenario's ``record`` kept all of them; otherwise they are as fine as its ``bins``, which
+        also include an attacker's own logins and fresh keys.
     labels
-        One for each line; the kinds of the attackers if left out.
+        One for each line; by default the kinds of the attackers.
     bound
-        A policy such as ``5/1m,50/1h``, of which the most that it admits is drawn as well.
+        A policy such as ``5/1m,50/1h``; the most that it admits is drawn as well.
     log
         Whether guesses are on a logarithmic scale.
     """
@@ -73,7 +73,7 @@ def guesses_over_time(
             label = labels[at] if labels is not None else kind
             ax.step(times / unit, counts, where="post", label=label, color=look["color"], linestyle=look["linestyle"])
         if bound is not None:
-            # Of an open span that just includes the moment: a greedy attacker is on the line, never above it.
+            # For an open span that just includes this time: a greedy attacker is on the line, never above it.
             moments = np.linspace(0, length, POINTS)
             most = [bounds.max_in(bound, f"{round(1e6 * at) + 1}us") for at in moments]
             ax.plot(moments / unit, most, color=GREY, linewidth=1, label=f"most that {bound} admits", zorder=1)
@@ -120,12 +120,12 @@ def admission_by_addresses(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the guesses that the first attacker gets against the number of addresses that it has.
+    """Draw the guesses of the first attacker against the number of its addresses.
 
     Parameters
     ----------
     results
-        Runs of one scenario with several ``attackers[0].addresses``, as `sweep` gives them.
+        Runs of one scenario with several ``attackers[0].addresses``, as `sweep` returns them.
     bound
         The rates of the rule for each pair of account and address, and of the rule for the account: the most that both
         admit is drawn as well.
@@ -157,12 +157,12 @@ def honest_denial_by_load(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the share of honest attempts that a rate denies against their load, a line for each count.
+    """Draw the share of honest attempts that a rate denies against their load, one line for each count.
 
     Parameters
     ----------
     counts
-        Counts of rates: how many attempts a full window takes at once.
+        Counts of rates: how many attempts a full window admits as a burst.
     loads
         Attempts in one interval (period / count), on average.
     runs
@@ -203,15 +203,15 @@ def trade_off(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw policies by what they leave to an attacker and what they cost honest people; lower left is better.
+    """Draw policies by what they allow an attacker and what they cost honest users; lower left is better.
 
     Parameters
     ----------
     results
         Runs of one scenario with several policies: across, the most guesses that any attacker gets on one account in a
-        day; up, the share of logins of all groups of users that met a denial.
+        day; up, the share of logins, of all groups of users, that were denied at least once.
     labels
-        What the policies are called.
+        The names of the policies.
     """
     with drawing(ax) as ax:
         groups: list[list[tuple[float, float, str]]] = []
@@ -221,7 +221,7 @@ def trade_off(
             share = 100 * denied / logins
             ax.plot(guesses, share, look["marker"], color=look["color"], markersize=8, clip_on=False, zorder=3)
             for group in groups:
-                # Policies that nobody could tell apart in print share their label.
+                # Policies whose points overlap in print share a label.
                 if abs(np.log10(group[0][0] / guesses)) < 0.06 and abs(group[0][1] - share) < 5:
                     group.append((guesses, share, label))
                     break
@@ -250,16 +250,16 @@ def lines(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw numbers of one's own in the style of the others, a line with marks for each column.
+    """Draw any numbers in the style of the lab, a line with markers for each column.
 
     Parameters
     ----------
     x
-        Where the marks are.
+        The positions of the markers.
     columns
         Their heights, by the label of each line.
     xlabel, ylabel
-        What the axes are, with the unit.
+        The labels of the axes, with the unit.
     log
         Which axes are logarithmic: ``"x"``, ``"y"``, ``"xy"``.
     """
@@ -278,9 +278,9 @@ def lines(
 
 
 def report(*results: Result, labels: Sequence[str] | None = None) -> Figure:
-    """Draw what a report shows: guesses over time, and below them how honest people fared in each result.
+    """Draw a report: guesses over time, and below them the attempts of honest users in each result.
 
-    The figure is not one of pyplot's, so that nothing has to be closed.
+    The figure is not managed by pyplot, so it does not have to be closed.
     """
     with styled():
         guessed = [result for result in results if result.attackers.rows]
@@ -299,7 +299,7 @@ def report(*results: Result, labels: Sequence[str] | None = None) -> Figure:
 
 
 def _lines(result: Result) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
-    """Give the kind of each attacker, and the moments and the number of its admitted guesses."""
+    """Return the kind of each attacker, and the times and the number of its admitted guesses."""
     length = float(result.run["duration_s"][0])
     starts = result.series["start_s"]
     lines = []
@@ -315,14 +315,14 @@ def _lines(result: Result) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
 
 
 def _outages(result: Result) -> list[tuple[float, float]]:
-    """Give when the store was away, in seconds."""
+    """Return the times without the store, in seconds."""
     outages = result.scenario.to_dict().get("store", {}).get("outages", [])
     begins = [_seconds(outage["at"]) for outage in outages]
     return [(at, at + _seconds(outage["duration"])) for at, outage in zip(begins, outages, strict=True)]
 
 
 def _seconds(span: float | str) -> float:
-    """Read a duration of a scenario that was judged. What the core takes for no period is none: 0."""
+    """Return a duration of a valid scenario in seconds; 0 if the core does not accept it as a period."""
     try:
         return Rate(1, span).period.total_seconds()
     except ConfigError:

@@ -1,7 +1,7 @@
 """A bar for runs that take longer than two seconds.
 
-Knows nothing of scenarios. Invariant: a short run shows nothing, and a bar that was shown is closed whatever happens.
-Tested in `tests/python/test_lab_running.py`.
+Knows nothing of scenarios. Invariant: a short run shows nothing, and a bar that was shown is always closed. Tested in
+`tests/python/test_lab_running.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Bar:
         return self
 
     def __call__(self, events: int, done: float) -> None:
-        """Say how many attempts were made, and which share of the run's time has passed."""
+        """Update the number of attempts and the share of the run that is done."""
         is_new = self._bar is None
         if is_new:
             waited = time.monotonic() - self._started
@@ -51,14 +51,14 @@ class Bar:
 
 def _bar(waited: float) -> Any:
     with warnings.catch_warnings():
-        # In a notebook without ipywidgets tqdm advises to install them, and shows the bar as text.
+        # In a notebook without ipywidgets, tqdm suggests installing them and shows the bar as text.
         warnings.simplefilter("ignore")
         try:
             from tqdm.auto import tqdm
         except ImportError:
             return False
     form = "{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining} {postfix}"
-    # A file that the bar is written to shows each of its states, so there are two a second at most.
+    # A file contains every update of the bar, so there are at most two per second.
     bar = tqdm(total=100, desc="lab", bar_format=form, leave=False, mininterval=0.5, miniters=0)
     bar.start_t -= waited
     return bar

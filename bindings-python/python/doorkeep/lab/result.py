@@ -1,7 +1,6 @@
-"""What came of a run, and two of them beside each other.
+"""The result of a run, and the comparison of several.
 
-Computes nothing: the numbers are the core's. Invariant: a result cannot be changed. Tested in
-`tests/python/test_lab.py`.
+Computes nothing: the numbers are the core's. Invariant: a result is immutable. Tested in `tests/python/test_lab.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Result", "compare"]
 
-# What a reader asks of each table first, with the words of a report.
+# The most important columns of each table, with their labels in a report.
 _ATTACKERS = {
     "attempts": "attempts",
     "guesses": "guesses admitted",
@@ -54,17 +53,17 @@ _RUN = {
     "tracked_keys_max": "keys held, most",
     "evicted": "keys evicted",
 }
-# Of no interest where there is nothing to tell.
+# Omitted if they have no value.
 _SILENT_IF_ZERO = {"degraded", "unavailable", "degraded_percent"}
 
 
 class Result:
-    """What came of a run: tables of columns. Prints as a report, in a notebook too.
+    """The result of a run: tables of columns. Prints as a report, also in a notebook.
 
     Attributes
     ----------
     scenario
-        What was run, its seed included.
+        The scenario that was run, including its seed.
     run
         One row: the run as a whole.
     attackers, users
@@ -72,7 +71,7 @@ class Result:
     series
         A row for each equal part of the run.
     admissions
-        A row for each admitted guess of which the moment was kept (``record`` of the scenario).
+        A row for each admitted guess whose time was kept (``record`` of the scenario).
     """
 
     __slots__ = ("admissions", "attackers", "run", "scenario", "series", "users")
@@ -106,19 +105,19 @@ class Result:
         return {name: getattr(self, name) for name in ("run", "attackers", "users", "series", "admissions")}
 
     def to_pandas(self, table: str = "attackers") -> pd.DataFrame:
-        """Give one of the tables as a pandas DataFrame; ImportError if pandas is not installed."""
+        """Return one of the tables as a pandas DataFrame; ImportError if pandas is not installed."""
         return self.tables[table].to_pandas()
 
     def to_polars(self, table: str = "attackers") -> pl.DataFrame:
-        """Give one of the tables as a polars DataFrame; ImportError if polars is not installed."""
+        """Return one of the tables as a polars DataFrame; ImportError if polars is not installed."""
         return self.tables[table].to_polars()
 
     def to_json(self) -> str:
-        """Give all tables as JSON text: columns as lists, `null` where there is nothing to tell."""
+        """Return all tables as JSON: columns as lists, `null` for missing values."""
         return json.dumps({name: table.to_lists() for name, table in self.tables.items()})
 
     def table(self) -> str:
-        """Give the report as text."""
+        """Return the report as a string."""
         head = f"{duration(float(self.run['duration_s'][0]))} on a virtual clock"
         if self.interrupted:
             head += ", interrupted: what follows is a part of the run"
@@ -140,13 +139,13 @@ class Result:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Results beside each other. Prints as a report, in a notebook too."""
+    """Results side by side. Prints as a report, also in a notebook."""
 
     results: tuple[Result, ...]
     labels: tuple[str, ...]
 
     def table(self) -> str:
-        """Give the report as text."""
+        """Return the report as a string."""
         return "\n\n".join(text(rows) for rows in _blocks(self.results, self.labels))
 
     def __str__(self) -> str:
@@ -159,19 +158,19 @@ class Comparison:
 
 
 def compare(*results: Result, labels: Sequence[str] | None = None) -> Comparison:
-    """Put results beside each other: actors in the same place of their scenarios share their rows.
+    """Compare results side by side: actors at the same position of their scenarios share their rows.
 
     Parameters
     ----------
     results
         At least one.
     labels
-        What to call them; ``a``, ``b``, ... if left out.
+        Their names; by default ``a``, ``b``, ...
 
     Raises
     ------
     ValueError
-        No result, or labels for another number of them.
+        There is no result, or the number of labels differs.
     """
     names = tuple(labels) if labels is not None else tuple("abcdefghijklmnopqrstuvwxyz"[: len(results)])
     if not results or len(names) != len(results):
@@ -180,7 +179,7 @@ def compare(*results: Result, labels: Sequence[str] | None = None) -> Comparison
 
 
 def _blocks(results: Sequence[Result], labels: Sequence[str] = ()) -> list[list[list[str]]]:
-    """Give a block of rows for each attacker, each group of users, and the run."""
+    """Return a block of rows for each attacker, each group of users, and the run."""
     blocks = []
     for name, words in (("attackers", _ATTACKERS), ("users", _USERS), ("run", _RUN)):
         tables = [result.tables[name] for result in results]

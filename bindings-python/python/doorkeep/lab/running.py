@@ -1,7 +1,7 @@
 """Runs scenarios.
 
-Judges nothing: a scenario goes in as text and columns come out. Invariant: whoever interrupts a run gets what is there.
-Tested in `tests/python/test_lab_running.py`.
+Validates nothing: takes a scenario as a string and returns columns. Invariant: an interrupted run returns its results
+so far. Tested in `tests/python/test_lab_running.py`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Progress = Callable[[int, float], object]
 
 
 def run(scenario: Scenario, *, seed: int | None = None, progress: bool | Progress | None = None) -> Result:
-    """Run a scenario over the limiters that run in production, on a virtual clock.
+    """Run a scenario over the limiters of production, on a virtual clock.
 
-    Holds nothing of Python meanwhile, so other threads go on. Some million attempts take a second.
+    Does not hold the GIL, so other threads continue. A few million attempts take a second.
 
     Parameters
     ----------
     scenario
-        What to run.
+        The scenario to run.
     seed
-        Instead of the scenario's own, 0 to 2^53. The same seed gives the same result, in every language.
+        Replaces the seed of the scenario; 0 to 2^53. The same seed gives the same result in every language.
     progress
-        Left out: a bar, once a run takes more than two seconds. ``False``: none. A function: called every 65,536
-        attempts, or moments without one, with the attempts so far and the share of the run that is done (0 to 1); if
-        it gives ``False``, the run ends there.
+        By default a bar, once a run takes more than two seconds. ``False``: no bar. A function is called every 65,536
+        attempts, or points in time without attempts, with the attempts so far and the share of the run that is done (0
+        to 1); if it returns ``False``, the run ends.
 
     Returns
     -------
     Result
-        Ctrl-C does not raise: it ends the run, and the result holds what is there, with ``interrupted``.
+        Ctrl-C does not raise: it ends the run, and the result has the numbers so far and is ``interrupted``.
 
     Raises
     ------
@@ -71,18 +71,18 @@ def sweep(
     Parameters
     ----------
     scenario
-        What stays the same.
+        The common scenario.
     path
-        The field, as messages name it: ``attackers[0].addresses``.
+        The field, as in error messages: ``attackers[0].addresses``.
     values
-        What it is set to.
+        The values to set.
     seed, progress
         As for `run`.
 
     Returns
     -------
     list of Result
-        One for each value; the last one is partial, and others may be missing, if somebody interrupted.
+        One for each value. After an interrupt, the last result is partial and others are missing.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Scenarios as plain objects: who attacks, who is honest, what defends.
+"""Scenarios as plain objects: attackers, users and the policy.
 
-Knows no field of an attacker and no default: whatever is named goes to the core as it stands, and the core judges it.
-Invariant: a `Scenario` that exists can be run. Tested in `tests/python/test_lab.py`; the fields are in `docs/lab.md`.
+Knows no field of an attacker and no default: all fields are passed to the core, which validates them. Invariant: any
+`Scenario` can be run. Tested in `tests/python/test_lab.py`; the fields are in `docs/lab.md`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UsersKind = Literal["typo", "wrong-account", "stale-client", "forgetful", "poiss
 
 
 class _Part:
-    """A part of a scenario: its fields, by the names that they have in a scenario file."""
+    """A part of a scenario: its fields, by their names in a scenario file."""
 
     _fields: dict[str, Any]
 
@@ -59,19 +59,19 @@ class _Part:
 
 
 class Attacker(_Part):
-    """Somebody who guesses.
+    """A client that guesses passwords.
 
     Parameters
     ----------
     kind
-        What it does: ``vertical`` (one account from one address), ``spray`` (each guess on many accounts),
+        Its behaviour: ``vertical`` (one account from one address), ``spray`` (each guess on many accounts),
         ``stuffing`` (stolen pairs, each tried once), ``low-and-slow`` (never denied), ``botnet`` (one account from many
-        addresses), ``ipv6-rotation``, ``key-flood`` (fresh keys, to push out strikes), ``lockout`` (keeps a victim
-        out), ``own-success`` (logs in to an account of its own in between), ``race`` (many guesses at one moment),
-        ``outage`` (only while the store is away), ``otp`` (one-time codes).
+        addresses), ``ipv6-rotation``, ``key-flood`` (fresh keys, to evict strikes), ``lockout`` (keeps a victim out),
+        ``own-success`` (logs in to its own account in between), ``race`` (many guesses at the same time), ``outage``
+        (only during outages of the store), ``otp`` (one-time codes).
     fields
-        As in a scenario file: ``rate`` ("greedy", "10/1s", a number a second), ``addresses``, ``accounts``, ``start``,
-        ``end``, ``passwords`` and what its kind adds. Durations are texts, seconds or timedeltas.
+        As in a scenario file: ``rate`` ("greedy", "10/1s", a number per second), ``addresses``, ``accounts``,
+        ``start``, ``end``, ``passwords`` and the fields of its kind. Durations are strings, seconds or timedeltas.
 
     Examples
     --------
@@ -89,11 +89,11 @@ class Users(_Part):
     Parameters
     ----------
     kind
-        How they behave: ``typo``, ``wrong-account`` (passwords of other accounts first), ``stale-client`` (a program
+        Their behaviour: ``typo``, ``wrong-account`` (passwords of other accounts first), ``stale-client`` (a program
         with an old password), ``forgetful``, ``poisson`` (one right try), ``nat`` (``typo`` from one address).
     fields
         As in a scenario file: ``users``, ``account`` (of the first), ``logins`` (of each, "2/1d"), ``tries``,
-        ``patience`` and what their kind adds.
+        ``patience`` and the fields of their kind.
 
     Examples
     --------
@@ -106,13 +106,13 @@ class Users(_Part):
 
 
 class Policy(_Part):
-    """What defends: rules in call order, or one of the single-key limiters by its options.
+    """The policy under attack: rules in call order, or one of the limiters that take strings, by its options.
 
     Parameters
     ----------
     rules
-        `Rule` and `StrikeRule` objects, which must say what they are keyed by, texts such as ``preset:login-ip``,
-        and mappings as in a scenario file.
+        `Rule` and `StrikeRule` objects with a ``by``, strings such as ``preset:login-ip``, and mappings as in a
+        scenario file.
     fields
         As in a scenario file: ``capacity``, ``forgive``, ``give_back``, ``forgive_address`` (rules or their names),
         ``replicas``; instead of rules one of ``attempt_limiter``, ``token_bucket``, ``fixed_window``, a mapping.
@@ -136,11 +136,11 @@ class Outage(_Part):
     Parameters
     ----------
     at
-        When it begins, since the start of the run.
+        When it begins, from the start of the run.
     duration
         How long it lasts.
     forgets
-        Whether the store comes back empty.
+        Whether the store is empty afterwards.
     """
 
     def __init__(self, at: Duration, duration: Duration, *, forgets: bool | None = None) -> None:
@@ -148,14 +148,14 @@ class Outage(_Part):
 
 
 class Store(_Part):
-    """The store that all replicas share. Without one each replica counts for itself.
+    """The store that all replicas share. Without a store each replica counts separately.
 
     Parameters
     ----------
     on_error
-        What the replicas do while it is away: ``local``, ``open`` or ``closed``.
+        What the replicas do during an outage: ``local``, ``open`` or ``closed``.
     outages
-        When it is away, in order.
+        Its outages, in order.
     """
 
     def __init__(
@@ -166,24 +166,24 @@ class Store(_Part):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Scenario:
-    """Everything that a run is made of; judged the moment it is made.
+    """The complete description of a run. It is validated when it is made.
 
     Parameters
     ----------
     policy
         A `Policy`, or its rules.
     attackers, users
-        Who guesses and who logs in; at least one of them.
+        The clients that guess and the users that log in; at least one of them.
     store
-        What the replicas share.
+        The store that the replicas share.
     duration
-        The length of the run; a day, if nothing is said.
+        The length of the run; one day by default.
     seed
         0 to 2^53. The same seed gives the same result.
     bins
         Rows of the time series, 1 to 10,000.
     record
-        Of how many admitted guesses of each attacker the moments are kept.
+        For how many admitted guesses of each attacker the times are kept.
 
     Raises
     ------
@@ -229,13 +229,13 @@ class Scenario:
         Parameters
         ----------
         source
-            The path of a file, or the text itself: one that holds ``=`` or a line break, as every scenario does, begins
-            with a brace (JSON) or is empty.
+            The path of a file, or the scenario itself: a string that contains ``=`` or a line break, as every scenario
+            does, begins with a brace (JSON) or is empty.
 
         Raises
         ------
         ConfigError
-            It cannot be run. The message names the file, the line and the field.
+            It is invalid. The message names the file, the line and the field.
         OSError
             The file cannot be read.
         """
@@ -250,17 +250,17 @@ class Scenario:
             raise ConfigError(f"{path}: {error}") from None
 
     def replace(self, changes: Mapping[str, Any]) -> Scenario:
-        """Give the same scenario with other values, named as messages name them.
+        """Return the same scenario with other values, named as in error messages.
 
         Parameters
         ----------
         changes
-            Values by path, such as ``{"attackers[0].addresses": 6, "run.duration": "7d"}``. `None` takes a field away.
+            Values by path, such as ``{"attackers[0].addresses": 6, "run.duration": "7d"}``. `None` removes a field.
 
         Raises
         ------
         ConfigError
-            A path leads nowhere, or what comes out cannot be run.
+            A path does not exist, or the new scenario is invalid.
         """
         tree = self.to_dict()
         for path, value in changes.items():
@@ -268,16 +268,16 @@ class Scenario:
         return self._of(_text(tree))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the scenario as a tree of plain values, as a file would hold it."""
+        """Return the scenario as plain values, as in a file."""
         tree: dict[str, Any] = json.loads(self._json)
         return tree
 
     def to_json(self) -> str:
-        """Give the scenario as JSON text, which every language of doorkeep reads."""
+        """Return the scenario as JSON, which every language of doorkeep reads."""
         return self._json
 
     def __getitem__(self, path: str) -> Any:
-        """Give what stands at a path, such as ``attackers[0].kind``; KeyError if nothing does."""
+        """Return the value at a path, such as ``attackers[0].kind``; KeyError if there is none."""
         found: Any = self.to_dict()
         for step in _steps(path):
             try:
@@ -300,7 +300,7 @@ class Scenario:
 
 
 def _put(tree: dict[str, Any], path: str, value: object) -> None:
-    """Set what stands at a path; tables on the way are made, lists are not."""
+    """Set the value at a path; missing tables on the way are made, lists are not."""
     *way, last = _steps(path)
     place: Any = tree
     for step in way:
@@ -328,7 +328,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _listed(values: Any) -> Any:
-    """Give a list of what can be gone through; what is no list stays for the core to refuse by its field."""
+    """Return a list of an iterable; other values are left for the core to refuse."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)) else values
 
 
@@ -344,7 +344,7 @@ def _names(rules: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Turn objects into what a scenario file would hold in their place."""
+    """Turn objects into their form in a scenario file."""
     if isinstance(value, _Part):
         return value._fields
     if isinstance(value, Rule):
@@ -353,7 +353,7 @@ def _plain(value: Any) -> Any:
         window = _plain(value.lockout_window)
         return {"name": value.name, "strikes": value.threshold, "window": window, **_key(value)}
     if isinstance(value, timedelta):
-        # As a whole number of the smallest unit: as a float of seconds long ones would lose their end.
+        # As a whole number of the smallest unit: a float of seconds would lose precision for long durations.
         return f"{value // timedelta(microseconds=1)}us"
     if isinstance(value, Mapping):
         return {name: _plain(field) for name, field in value.items()}
@@ -361,7 +361,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if hasattr(value, "item") and hasattr(value, "dtype") and value.ndim == 0:
         value = value.item()  # NumPy's numbers, without NumPy
-    # JSON has no word for these; as texts they are refused by the field that holds them.
+    # JSON has no form for these; as strings the core refuses them and names the field.
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,6 +1,6 @@
-"""How figures of the lab look: quiet, legible in print, and told apart without colour too.
+"""The style of the lab's figures: quiet, legible in print, and readable without colour.
 
-Knows nothing of results. Invariant: the same figure is the same bytes, whenever it is saved. Tested in
+Knows nothing of results. Invariant: saving the same figure again writes the same bytes. Tested in
 `tests/python/test_lab_plots.py`.
 """
 
@@ -26,7 +26,7 @@ else:
 
 __all__ = ["COLOURS", "GREY", "Figure", "drawing", "finish", "looks", "save", "styled", "time_axis"]
 
-# Okabe and Ito, Color Universal Design (2008): told apart with every common form of colour blindness.
+# Okabe and Ito, Color Universal Design (2008): distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)), (0, (1, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -55,7 +55,7 @@ _RC: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "savefig.dpi": 150,
-    # Names in a figure's XML are made of random numbers otherwise.
+    # Otherwise the ids in a figure's XML are random.
     "svg.hashsalt": "doorkeep",
     "xtick.color": GREY,
     "ytick.color": GREY,
@@ -64,9 +64,9 @@ _RC: Any = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the style of the lab, whatever the user's own is; theirs is back afterwards.
+    """Draw in the style of the lab, and restore the user's style afterwards.
 
-    Only what the style names is put back: a notebook makes pyplot interactive while its first figure is made.
+    Restores only the settings of the style: a notebook makes pyplot interactive while its first figure is made.
     """
     settings = matplotlib.rcParams
     before = {name: settings[name] for name in _RC}
@@ -79,7 +79,7 @@ def styled() -> Iterator[None]:
 
 @contextmanager
 def drawing(ax: Axes | None) -> Iterator[Axes]:
-    """Draw in the style of the lab: on the axes that were handed in, or on new ones of pyplot."""
+    """Draw in the style of the lab, on the axes that were passed or on new ones of pyplot."""
     with styled():
         if ax is None:
             pyplot = needed("matplotlib.pyplot", "a plot of doorkeep.lab", "doorkeep[lab]")
@@ -88,13 +88,13 @@ def drawing(ax: Axes | None) -> Iterator[Axes]:
 
 
 def looks() -> Iterator[dict[str, Any]]:
-    """Give a colour, a dash and a marker for each line, for as many as there are."""
+    """Yield a colour, a dash and a marker for each line."""
     for colour, dash, marker in cycle(zip(COLOURS, _DASHES, _MARKERS, strict=True)):
         yield {"color": colour, "linestyle": dash, "marker": marker}
 
 
 def time_axis(ax: Axes, seconds: float) -> float:
-    """Label the x axis with the unit that a run of this length reads best in; give its length in seconds."""
+    """Label the x axis with the best unit for a run of this length, and return the length of the unit in seconds."""
     units = (("s", 1, 300), ("min", 60, 3 * 3600), ("h", 3600, 4 * 86_400), ("d", 86_400, float("inf")))
     name, unit = next((name, unit) for name, unit, most in units if seconds <= most)
     ax.set_xlabel(f"time since the start [{name}]")
@@ -105,13 +105,13 @@ def time_axis(ax: Axes, seconds: float) -> float:
 
 
 def finish(ax: Axes, title: str | None, *, legend: bool) -> Axes:
-    """Write what all figures have; counts with separators."""
+    """Add the parts that all figures have; counts have separators."""
     if title:
         ax.set_title(title)
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
-            # Within two decades powers of ten alone leave an axis nearly bare.
+            # Within two decades, an axis with powers of ten only would have almost no labels.
             if high < 100 * low:
                 axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(ticker.FuncFormatter(_count))
@@ -120,7 +120,7 @@ def finish(ax: Axes, title: str | None, *, legend: bool) -> Axes:
             axis.set_major_formatter(ticker.FuncFormatter(_count))
     lines = len(ax.get_legend_handles_labels()[0])
     if legend and lines > 3:
-        # Below the axes, where no line runs through it.
+        # Below the axes, where no line crosses it.
         ax.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.16), ncols=2, borderaxespad=0)
     elif legend:
         ax.legend()
@@ -128,14 +128,14 @@ def finish(ax: Axes, title: str | None, *, legend: bool) -> Axes:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Save a figure without the date and the version that its file would carry.
+    """Save a figure without the date and the version in its metadata.
 
     Raises
     ------
     OSError
         The file cannot be written.
     ValueError
-        The ending of the path names no format.
+        The extension of the path is not a known format.
     """
     with styled():
         ending = os.fspath(path).rpartition(".")[2].lower()

@@ -1,7 +1,7 @@
 """Columns of a result: a mapping of NumPy arrays that prints as text and as HTML.
 
-Knows no column by its meaning but by its unit: names that end in `_s` are seconds. Invariant: arrays are read-only, so
-that a plot cannot change a result. Tested in `tests/python/test_lab.py`.
+Knows columns only by their unit: names that end in `_s` are seconds. Invariant: arrays are read-only, so that a plot
+cannot change a result. Tested in `tests/python/test_lab.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Table"]
 class Table(Mapping[str, "NDArray[Any]"]):
     """Columns of one length by name, in a fixed order.
 
-    Numbers are float64, NaN where there is nothing to tell; `kind` is text. `rows` is their length.
+    Numbers are float64, NaN for missing values; `kind` has strings. `rows` is their length.
     """
 
     def __init__(self, columns: Mapping[str, ArrayLike]) -> None:
@@ -37,7 +37,7 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     @classmethod
     def of(cls, columns: Mapping[str, bytes | list[str]]) -> Table:
-        """Make a table of what the native module gives."""
+        """Make a table from the columns of the native module."""
         return cls(
             {
                 name: np.frombuffer(column) if isinstance(column, bytes) else np.array(column, dtype=np.str_)
@@ -50,7 +50,7 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return next((len(column) for column in self._columns.values()), 0)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -63,18 +63,18 @@ class Table(Mapping[str, "NDArray[Any]"]):
         return len(self._columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give a pandas DataFrame; ImportError if pandas is not installed."""
+        """Return a pandas DataFrame; ImportError if pandas is not installed."""
         frame: pd.DataFrame = needed("pandas", "to_pandas", "pandas").DataFrame(dict(self._columns))
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """Give a polars DataFrame; ImportError if polars is not installed."""
+        """Return a polars DataFrame; ImportError if polars is not installed."""
         columns = {name: column.tolist() if column.dtype.kind == "U" else column for name, column in self.items()}
         frame: pl.DataFrame = needed("polars", "to_polars", "polars").DataFrame(columns)
         return frame
 
     def to_lists(self) -> dict[str, list[Any]]:
-        """Give plain lists, `None` for NaN, as JSON and CSV hold them."""
+        """Return plain lists with `None` for NaN, as for JSON and CSV."""
         return {name: [_or_none(value) for value in column.tolist()] for name, column in self.items()}
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Tables as text and as HTML, and numbers as people read them.
+"""Tables as text and as HTML, and numbers in readable form.
 
-Knows no column by its meaning but by its unit: names that end in `_s` are seconds, in `_percent` percent. Tested in
+Knows columns only by their unit: names that end in `_s` are seconds, in `_percent` percent. Tested in
 `tests/python/test_lab.py`.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["duration", "html", "shown", "text"]
 
 
 def shown(name: str, value: Any) -> str:
-    """Write a value as people read it: durations in units, counts with separators, nothing as a dash."""
+    """Format a value: durations in units, counts with separators, a missing value as a dash."""
     if isinstance(value, str):
         return str(value)
     number = float(value)
@@ -29,7 +29,7 @@ def shown(name: str, value: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write seconds by their two largest units: ``1h 12m``."""
+    """Format seconds by their two largest units: ``1h 12m``."""
     if seconds < 60:
         return f"{seconds:.3g}s"
     left = round(seconds)
@@ -42,14 +42,14 @@ def duration(seconds: float) -> str:
 
 
 def text(rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows, the head first; the first column to the left, the others to the right."""
+    """Format rows, the header first; the first column is left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([lines[0].rstrip(), "  ".join("-" * width for width in widths), *map(str.rstrip, lines[1:])])
 
 
 def html(rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows, the head first, for a notebook."""
+    """Format rows, the header first, for a notebook."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         marked = (

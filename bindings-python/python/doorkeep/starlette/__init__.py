@@ -1,4 +1,4 @@
-"""Attempt limits for Starlette, and what of them FastAPI uses.
+"""Attempt limits for Starlette, which the guard for FastAPI builds on.
 
 ::
 
@@ -26,10 +26,11 @@
     )
     install(app)
 
-`attempts` counts a request, `middleware` counts it by its address before it is routed, `answers` says what a denied
-one gets, `opening` closes stores when the application ends.
+`attempts` counts a request, `middleware` counts it by its address before it is routed, `answers` has the answers to
+denials and `fields` header fields for other answers, `opening` closes stores when the application ends.
 
-Does no arithmetic, reads no clock and opens no connection. Invariant: a denial's bytes depend on the decision alone.
+Does no arithmetic, reads no clock and opens no connection. Invariant: the bytes of a denial depend on the decision
+alone.
 """
 
 from doorkeep.starlette.answers import install

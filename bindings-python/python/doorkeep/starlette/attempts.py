@@ -1,7 +1,7 @@
 """One attempt per block and limiter, counted before anything is verified.
 
-A block inside another of the same limiter and request finds its attempt and adds to it, and the first block takes over
-what middleware has counted. A block that follows another or runs beside it is a guess of its own: a request may carry
+A block inside another block of the same limiter and request adds to its attempt. The first block takes over what
+middleware has counted. A block after another block, or concurrent with it, is a separate guess: a request may carry
 many. Knows no routes and writes no answers. Invariant: an attempt stays counted unless the application settles it or
 names the class of an exception that leaves the block. Tests, over real HTTP: tests/python/test_starlette.py and
 test_fastapi.py.
@@ -29,7 +29,7 @@ AnyLimiter: TypeAlias = Limiter | aio.Limiter
 Errors: TypeAlias = type[Exception] | Iterable[type[Exception]]
 Duration: TypeAlias = timedelta | float | str
 
-# The blocks around this task, the outermost first. Tasks that run beside each other do not see each other's.
+# The blocks around this task, the outermost first. Concurrent tasks do not see the blocks of each other.
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("doorkeep_blocks", default=())
 
 
@@ -65,37 +65,37 @@ async def attempt_for(
 ) -> AsyncIterator[Any]:
     """Count a request as an attempt, for the length of a block.
 
-    It stays counted unless it is settled: whatever the block returns or raises, and even if the client goes away. A
-    block inside this one, of the same limiter and request, gets the same attempt and counts only the keys that are new;
-    an attempt is settled once. A block after this one or beside it is another attempt, so that no batch of guesses and
-    no long websocket counts as one.
+    The attempt stays counted unless it is settled, whatever the block returns or raises, and even if the client
+    disconnects. A block inside this one, of the same limiter and request, gets the same attempt and counts only the
+    keys that are new; an attempt is settled once. A later or concurrent block is another attempt, so that a batch of
+    guesses or a long websocket does not count as one.
 
     Parameters
     ----------
     connection
         The request, or a websocket before or after it is accepted.
     limiter
-        A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`; the attempt is of the same kind. A blocking one over a store
-        is asked in the thread pool; settle its attempts there, too.
+        A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`; the attempt is of the same kind. A blocking limiter over a
+        store runs in the thread pool; settle its attempts there, too.
     *keys
-        What to count, made before any account is looked up.
+        The keys to count, made before any account is looked up.
     cost
         How much the request spends of each rate.
     give_back_on
         Exception classes that give the attempt back when they leave the outermost block, because they report a failure
         of the application, such as a database that is down. What was counted on an address alone stays counted.
     round_up
-        A duration, at least ``1s``: ``Retry-After`` is rounded up to a multiple of it when a rule denied that is not
-        of the address alone, so that it does not tell when others have guessed.
+        A duration, at least ``1s``: ``Retry-After`` is rounded up to a multiple of it unless the rule that denied is
+        keyed by the address alone, so that the wait does not reveal when others have guessed.
     rate_limit
-        Whether ``RateLimit`` and ``RateLimit-Policy`` go with the answer, which needs `install`. They tell a stranger
-        how many attempts are left, of their own and of others.
+        Whether to send ``RateLimit`` and ``RateLimit-Policy``, which needs `install`. They show any client how many
+        attempts are left, and so how many attempts others have made.
 
     Raises
     ------
     AttemptDenied, LimiterUnavailable
-        The block is not entered. `install` answers them for endpoints. In middleware of your own, which stands outside
-        the handlers of exceptions, answer them there.
+        The block is not entered. `install` answers them for endpoints. In your own middleware, which is outside the
+        exception handlers, answer them yourself.
     InvalidKeyError
         There is no key. Nothing was counted.
     """
@@ -131,7 +131,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A block of `attempt_for`, and the keys that blocks inside it have asked for."""
+    """A block of `attempt_for`, and the keys that blocks inside it have counted."""
 
     request: dict[AnyLimiter, Counted]
     limiter: AnyLimiter
@@ -149,7 +149,7 @@ async def count(
     round_up: Duration | None,
     rate_limit: bool,
 ) -> Counted:
-    """Count keys in an attempt at hand or a new one, or raise the denial."""
+    """Count keys in the given attempt or in a new one, or raise the denial."""
     keys = tuple(keys)
     if counted is None:
         counted = Counted(await _ask(limiter, limiter.attempt, *keys, cost=cost))
@@ -161,26 +161,26 @@ async def count(
 
 
 def check_limiter(limiter: object) -> None:
-    """Refuse anything but a limiter when an application is made, not at its first request."""
+    """Raise ConfigError for anything but a limiter, when an application is made and not at its first request."""
     if not isinstance(limiter, AnyLimiter):
         raise ConfigError("limiter must be a Limiter")
 
 
 def at_hand(scope: Scope, limiter: AnyLimiter) -> Counted | None:
-    """Return the attempt of the block around, or take the one that was offered."""
+    """Return the attempt of the surrounding block, or take the attempt that was offered."""
     block = _innermost(scope, limiter)
-    # Taken before anything is awaited: of blocks that run at once only one has what middleware counted.
+    # Taken before anything is awaited: only one of several concurrent blocks gets what middleware counted.
     return _offered(scope).pop(limiter, None) if block is None else block.counted
 
 
 def offer(scope: Scope, limiter: AnyLimiter, counted: Counted) -> None:
-    """Leave an attempt that no block is around for the first block of the request."""
+    """Offer an attempt that belongs to no block to the first block of the request."""
     if not counted.is_open:
         _offered(scope)[limiter] = counted
 
 
 def _for_block(scope: Scope, limiter: AnyLimiter, keys: tuple[Key, ...]) -> Counted | None:
-    # Of the blocks inside one block, the first that asks for a key shares what is counted. The next is another guess.
+    # Of the blocks inside one block, the first that uses a key shares the attempt. The next one is another guess.
     block = _innermost(scope, limiter)
     if block is not None:
         if not block.used.isdisjoint(keys):
@@ -196,15 +196,15 @@ def _innermost(scope: Scope, limiter: AnyLimiter) -> _Block | None:
 
 
 def _offered(scope: Scope) -> dict[AnyLimiter, Counted]:
-    # In the scope itself and not in its state, which some servers give to all requests. Every copy of the scope that
-    # middleware makes has the same one, so that it stands for the request.
+    # In the scope itself and not in its state, which some servers share between requests. Every copy of the scope that
+    # middleware makes has the same dictionary, so it identifies the request.
     offered: dict[AnyLimiter, Counted] = scope.setdefault("doorkeep.attempts", {})
     return offered
 
 
 async def _ask(limiter: AnyLimiter, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     if isinstance(limiter, Limiter) and limiter.store is not None:
-        # A blocking limiter waits for its store, which the event loop must not.
+        # A blocking limiter waits for its store, which must not block the event loop.
         return await run_in_threadpool(call, *arguments, **options)
     answer = call(*arguments, **options)
     return await answer if isinstance(answer, Coroutine) else answer

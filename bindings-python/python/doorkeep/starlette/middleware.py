@@ -1,7 +1,7 @@
 """Counts every request by its client's address, before it is routed.
 
-Reads no body and knows no routes. Invariant: what is no request and no websocket passes through untouched, and an
-admitted one passes through with nothing changed but the attempt in its scope.
+Reads no body and knows no routes. Invariant: anything but a request or a websocket passes through unchanged, and an
+admitted request passes through with only the attempt added to its scope.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ _NOT_COUNTED = "a request was not counted: it has no address, and every rule is 
 
 
 class AddressLimit:
-    """Pure ASGI middleware that counts each request on rules of the client's address, and denies it on the spot.
+    """Pure ASGI middleware that counts each request under rules on the client's address, and answers denials itself.
 
     ::
 
         app.add_middleware(AddressLimit, limiter=limiter, rules=[presets.login_ip], client_ip=client_ip)
 
-    It answers a denial itself, with the bytes of the handlers that `install` adds. A websocket is counted when it
-    connects. A request without an address, as over a Unix socket, is not counted, which is logged each time. One whose
-    address is lost, because the client has closed its connection, is refused. Guards of the same limiter share the
-    attempt: an address counted here is not counted again. It stays counted whatever the application does, even if it
-    fails; an endpoint may still give it back by ``attempt.success(give_back=...)``.
+    The answer to a denial has the same bytes as that of the handlers that `install` adds. A websocket is counted when
+    it connects. A request without an address, as over a Unix socket, is not counted, which is logged each time. A
+    request whose address is lost, because the client has closed its connection, is refused. Guards of the same limiter
+    share the attempt: an address that was counted here is not counted again. It stays counted whatever the application
+    does, even if it fails; an endpoint may give it back with ``attempt.success(give_back=...)``.
 
     Middleware that is added later is outside. Put `CORSMiddleware` outside this one: it answers preflight requests
-    before they are counted, and lets scripts of other origins read a denial.
+    before they are counted, and allows scripts of other origins to read a denial.
 
     Parameters
     ----------
     app
-        The application within.
+        The wrapped application.
     limiter
         A `doorkeep.Limiter` or a `doorkeep.aio.Limiter`.
     rules
         Rules made with ``by=("address",)``.
     client_ip
-        Who is believed about the client's address; by default the peer alone.
+        How the client's address is found; by default it is the peer.
     cost
         How much a request spends of each rate.
     applies
         Which requests are counted; by default every one.
     rate_limit
-        Whether ``RateLimit`` and ``RateLimit-Policy`` go with every answer.
+        Whether to send ``RateLimit`` and ``RateLimit-Policy`` with every answer.
 
     Raises
     ------
     ConfigError
-        `limiter` is not a limiter; or there is no rule, or one that is not by the address alone.
+        `limiter` is not a limiter, there is no rule, or a rule is not keyed by the address alone.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class AddressLimit:
             raise ConfigError(f"rules must be by the address alone, rules=`{', '.join(map(str, self.rules))}`")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count, then go on or deny."""
+        """Count the request, then pass it on or deny it."""
         if scope["type"] not in ("http", "websocket") or not self.applies(connection := HTTPConnection(scope)):
             await self.app(scope, receive, send)
             return
@@ -119,25 +119,25 @@ class AddressLimit:
 
 
 def client_address(client_ip: ClientIp) -> Callable[[HTTPConnection], str | None]:
-    """Make a function that gives the address of a request's client, also for use as a dependency of FastAPI.
+    """Make a function that returns the address of a request's client. It is also a dependency for FastAPI.
 
     ::
 
         ClientAddress = Annotated[str | None, Depends(client_address(ClientIp(trusted_proxies=["10.0.0.0/8"])))]
 
-    Let nobody but `ClientIp` look at forwarding headers: run ``uvicorn --no-proxy-headers``.
+    Only `ClientIp` should read forwarding headers: run ``uvicorn --no-proxy-headers``.
 
     Parameters
     ----------
     client_ip
-        Who is believed about the client's address.
+        How the client's address is found.
 
     Returns
     -------
     Callable
-        Given a request or a websocket, the address as a string, or None when there is none, as over a Unix socket. It
-        raises `InvalidKeyError` when the address is lost: the client has closed its connection, so no rule on its
-        address could be asked.
+        Takes a request or a websocket and returns the address as a string, or None if there is none, as over a Unix
+        socket. It raises `InvalidKeyError` if the address is lost because the client has closed its connection: rules
+        on its address could not count it.
     """
 
     def address(connection: HTTPConnection) -> str | None:

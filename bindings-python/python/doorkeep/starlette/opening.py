@@ -1,7 +1,7 @@
 """Closes the stores of limiters when an application ends.
 
-Opens nothing: a store connects on its first use. Invariant: every store is closed once, also when the application's
-own lifespan fails.
+Opens nothing: a store connects on its first use. Invariant: every store is closed once, even if the application's own
+lifespan fails.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def lifespan(
 
         app = FastAPI(lifespan=lifespan(limiter, inner=connect_database))
 
-    A store that was closed stays closed: where an application starts several times in one process, as in tests,
-    make its store anew each time.
+    A closed store stays closed: if an application starts several times in one process, as in tests, make a new store
+    each time.
 
     Parameters
     ----------
     *opened
-        Stores, and limiters over stores; those in memory have nothing to close.
+        Stores, and limiters over stores; limiters in memory have nothing to close.
     inner
-        The application's own lifespan, which ends before a store is closed. Its state is the application's.
+        The application's own lifespan, which ends before a store is closed. Its state is passed on.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""``manage.py doorkeep status|reset|check``: what an operator needs at a terminal.
+"""``manage.py doorkeep status|reset|check``: the tasks of an operator at a terminal.
 
-Runs in a process of its own. Without a store the counters of the workers are out of its reach, and it says so.
+Runs in its own process. Without a store it cannot reach the counters of the workers, and reports that.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _IN_MEMORY = "state is in the memory of each worker, where this command cannot r
 
 
 class Command(BaseCommand):
-    """Show the rules and the store, forget a key, or judge the settings."""
+    """Show the rules and the store, forget a key, or check the settings."""
 
     help = "Shows doorkeep's rules and store, forgets a key, or judges the settings."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Name the three things to do."""
+        """Add the three actions."""
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("status", help="the rules, and whether the store answers")
         reset = actions.add_parser("reset", help="forget one key: unlock an account or an address")
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         actions.add_parser("check", help="judge the settings, with the advice that doorkeep has on the rules")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do one of them."""
+        """Run an action."""
         action = options["action"]
         if action == "check":
             self._check()
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
 
 def _store_answers(limiter: Limiter, configuration: conf.Configuration) -> bool:
-    # A key that nobody has: looking at it counts nothing, and tells whether the store or this process answered.
+    # An unused key: peeking counts nothing, and shows whether the store or this process answered.
     rule = next(iter(configuration.rules.values()))
     decision = limiter.peek(rule.key(secrets.token_hex(16)))
     return not decision.degraded and decision.reason != "unavailable"
