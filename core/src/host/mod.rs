@@ -1,7 +1,7 @@
-//! What only host languages use (cargo feature `host`): the bindings of Python and Node stand on it, and the lab reads
-//! its files by it.
+//! The part of the crate for host languages (cargo feature `host`): the bindings of Python and Node use it, and the lab
+//! reads its files with it.
 //!
-//! Not a part of the stable API: it changes with the bindings, in any version.
+//! Not part of the stable API: it changes with the bindings, in any version.
 
 #[cfg(feature = "redis")]
 pub mod either;

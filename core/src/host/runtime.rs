@@ -1,7 +1,7 @@
-//! A runtime for hosts that bring none: one worker thread, and safe to fork.
+//! A runtime for hosts that have none: one worker thread, safe over a fork.
 //!
-//! Invariant: a forked child never touches its parent's runtime, whose threads do not exist there;
-//! it leaves it alone and makes its own at first use.
+//! Invariant: a forked child never touches its parent's runtime, whose threads do not exist in the child; it makes its
+//! own at first use.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 
 static CURRENT: ArcSwapOption<(u32, Runtime)> = ArcSwapOption::const_empty();
 
-/// Runs a future to its end on the runtime's worker.
+/// Runs a future to its end on the worker of the runtime.
 ///
 /// # Panics
-/// The operating system refuses a thread.
+/// The operating system cannot start a thread.
 pub fn spawn(future: impl Future<Output = ()> + Send + 'static) {
     current().1.spawn(future);
 }
@@ -22,7 +22,7 @@ pub fn spawn(future: impl Future<Output = ()> + Send + 'static) {
 /// Runs a future to its end on the calling thread, which must not belong to a runtime.
 ///
 /// # Panics
-/// The operating system refuses a thread, or the calling thread belongs to a runtime.
+/// The operating system cannot start a thread, or the calling thread belongs to a runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     current().1.block_on(future)
 }
@@ -40,7 +40,7 @@ fn current() -> Arc<(u32, Runtime)> {
                     .build()
                     .expect("the operating system gives a thread");
                 let previous = CURRENT.compare_and_swap(&old, Some(Arc::new((process, runtime))));
-                // Dropping the parent's runtime would join threads that do not exist here.
+                // Dropping the parent's runtime would join threads that do not exist in this process.
                 std::mem::forget(arc_swap::Guard::into_inner(previous));
                 std::mem::forget(old);
             }

@@ -47,7 +47,7 @@ impl Attempt {
         }
     }
 
-    /// Whether a key is one of this attempt's.
+    /// Whether a key is part of this attempt.
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
         match &self.0 {
@@ -56,7 +56,7 @@ impl Attempt {
         }
     }
 
-    /// As [`crate::Attempt::extend`].
+    /// Like [`crate::Attempt::extend`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match &self.0 {
             Place::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, or_now(now))),
@@ -67,7 +67,7 @@ impl Attempt {
         }
     }
 
-    /// As [`crate::Attempt::success`]; false also if the store was not reached.
+    /// Like [`crate::Attempt::success`]; also false if the store was not reached.
     pub fn success(&self, settlement: &Settlement<'_>, now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
         match &self.0 {
             Place::Memory(attempt) => Answer::Now(attempt.success(settlement, or_now(now))),
@@ -86,7 +86,7 @@ impl Attempt {
         }
     }
 
-    /// As [`crate::Attempt::failure`]. No store is asked.
+    /// Like [`crate::Attempt::failure`]. The store is not called.
     pub fn failure(&self) -> bool {
         match &self.0 {
             Place::Memory(attempt) => attempt.failure(),
@@ -94,7 +94,7 @@ impl Attempt {
         }
     }
 
-    /// As [`crate::Attempt::release`]; false also if the store was not reached.
+    /// Like [`crate::Attempt::release`]; also false if the store was not reached.
     pub fn release(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
             Place::Memory(attempt) => Answer::Now(attempt.release(or_now(now))),
@@ -105,7 +105,7 @@ impl Attempt {
         }
     }
 
-    /// As [`crate::Attempt::cancel`]; false also if the store was not reached.
+    /// Like [`crate::Attempt::cancel`]; also false if the store was not reached.
     pub fn cancel(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
             Place::Memory(attempt) => Answer::Now(attempt.cancel(or_now(now))),

@@ -1,4 +1,4 @@
-//! Strikes and lockout on one text key, in memory or over a store.
+//! Strikes and lockout on one string as the key, in memory or over a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub enum AttemptLimiter {
     Store(Arc<redis::AttemptLimiter>),
 }
 
-/// One admitted attempt, wherever it was counted. The default one cancels nothing.
+/// An admitted attempt, in memory or in a store. The default one cancels nothing.
 #[derive(Clone, Default)]
 pub enum Reservation {
-    /// A denied attempt's.
+    /// Of a denied attempt.
     #[default]
     Nothing,
     /// Counted in this process.
@@ -35,10 +35,10 @@ pub enum Reservation {
 }
 
 impl AttemptLimiter {
-    /// In the store, if there is one, where a name is required.
+    /// Creates it in the store, if there is one; a name is required then.
     ///
     /// # Errors
-    /// A bound is passed, or the name is missing.
+    /// A value is out of its bounds, or the name is missing.
     pub fn new(
         store: Option<&RedisStore>,
         name: Option<&str>,
@@ -55,7 +55,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::try_attempt`].
+    /// Like [`crate::AttemptLimiter::try_attempt`].
     pub fn attempt(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Outcome, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.try_attempt(key, or_now(now))),
@@ -66,7 +66,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::decide`].
+    /// Like [`crate::AttemptLimiter::decide`].
     pub fn decide(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.decide(key, or_now(now))),
@@ -77,7 +77,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::try_reserve`].
+    /// Like [`crate::AttemptLimiter::try_reserve`].
     pub fn reserve(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(Decision, Reservation), Error>> {
         match self {
             Self::Memory(limiter) => {
@@ -94,7 +94,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::cancel`]. Another place's reservation cancels nothing.
+    /// Like [`crate::AttemptLimiter::cancel`]. A reservation from the other kind of limiter cancels nothing.
     pub fn cancel(&self, reservation: Reservation, now: Option<Timestamp>) -> Answer<Cancelled> {
         match (self, reservation) {
             (Self::Memory(limiter), Reservation::Memory(made)) => Answer::Now(limiter.cancel(made, or_now(now))),
@@ -106,7 +106,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::locked`].
+    /// Like [`crate::AttemptLimiter::locked`].
     pub fn locked(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.locked(key, or_now(now))),
@@ -117,7 +117,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::retry_after`].
+    /// Like [`crate::AttemptLimiter::retry_after`].
     pub fn retry_after(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Option<Duration>, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.retry_after(key, or_now(now))),
@@ -128,7 +128,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::reset`]; false if the store was not reached.
+    /// Like [`crate::AttemptLimiter::reset`]; false if the store was not reached.
     pub fn reset(&self, key: &[u8]) -> Answer<Result<bool, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.reset(key)),
@@ -139,7 +139,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// As [`crate::AttemptLimiter::refund`].
+    /// Like [`crate::AttemptLimiter::refund`].
     pub fn refund(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<(), Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.refund(key, or_now(now))),
@@ -150,7 +150,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// How many keys this process's own table holds.
+    /// The number of keys in the table of this process.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "hosts ask for the number")]
     pub fn len(&self) -> usize {
@@ -160,7 +160,7 @@ impl AttemptLimiter {
         }
     }
 
-    /// The name under which decisions and counters speak of this limiter.
+    /// The name of the limiter in decisions and counters.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -22,10 +22,10 @@ pub enum FixedWindow {
 }
 
 impl FixedWindow {
-    /// In the store, if there is one, where a name is required.
+    /// Creates it in the store, if there is one; a name is required then.
     ///
     /// # Errors
-    /// A bound is passed, or the name is missing.
+    /// A value is out of its bounds, or the name is missing.
     pub fn new(
         store: Option<&RedisStore>,
         name: Option<&str>,
@@ -48,7 +48,7 @@ impl FixedWindow {
         }
     }
 
-    /// As [`crate::FixedWindow::try_consume`].
+    /// Like [`crate::FixedWindow::try_consume`].
     pub fn consume(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
             Self::Memory(window) => Answer::Now(window.try_consume(key, or_now(now))),
@@ -59,7 +59,7 @@ impl FixedWindow {
         }
     }
 
-    /// As [`crate::FixedWindow::peek`].
+    /// Like [`crate::FixedWindow::peek`].
     pub fn peek(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
             Self::Memory(window) => Answer::Now(window.peek(key, or_now(now))),
@@ -70,7 +70,7 @@ impl FixedWindow {
         }
     }
 
-    /// As [`crate::FixedWindow::reset`]; false if the store was not reached.
+    /// Like [`crate::FixedWindow::reset`]; false if the store was not reached.
     pub fn reset(&self, key: &[u8]) -> Answer<Result<bool, Error>> {
         match self {
             Self::Memory(window) => Answer::Now(window.reset(key)),
@@ -81,7 +81,7 @@ impl FixedWindow {
         }
     }
 
-    /// How many attempts a window takes.
+    /// How many attempts a window admits.
     #[must_use]
     pub fn limit(&self) -> u32 {
         match self {
@@ -99,7 +99,7 @@ impl FixedWindow {
         }
     }
 
-    /// How many keys this process's own table holds.
+    /// The number of keys in the table of this process.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "hosts ask for the number")]
     pub fn len(&self) -> usize {
@@ -109,7 +109,7 @@ impl FixedWindow {
         }
     }
 
-    /// The name under which counters speak of it.
+    /// Its name in counters.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

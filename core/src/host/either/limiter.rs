@@ -1,4 +1,4 @@
-//! A several-key limiter in memory or over a store.
+//! A limiter of several keys, in memory or over a store.
 
 use crate::decision::{Decision, OnError};
 use crate::error::Error;
@@ -18,7 +18,7 @@ pub enum Limiter {
 }
 
 impl Limiter {
-    /// In the store, if there is one; `on_error` is the store's unless given.
+    /// Creates it in the store, if there is one; `on_error` defaults to the store's.
     ///
     /// # Errors
     /// The capacity is out of bounds.
@@ -29,7 +29,7 @@ impl Limiter {
         }
     }
 
-    /// As [`crate::Limiter::decide`]. Without `now`, the clock of the place decides.
+    /// Like [`crate::Limiter::decide`]. Without `now`, the clock of the memory or of the store decides.
     pub fn decide(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.decide(keys, cost, or_now(now))),
@@ -40,7 +40,7 @@ impl Limiter {
         }
     }
 
-    /// As [`crate::Limiter::peek`].
+    /// Like [`crate::Limiter::peek`].
     pub fn peek(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.peek(keys, cost, or_now(now))),
@@ -51,7 +51,7 @@ impl Limiter {
         }
     }
 
-    /// As [`crate::Limiter::attempt`].
+    /// Like [`crate::Limiter::attempt`].
     pub fn attempt(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Attempt, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.attempt(keys, cost, or_now(now)).map(Attempt::memory)),
@@ -62,7 +62,7 @@ impl Limiter {
         }
     }
 
-    /// As [`crate::Limiter::reset`]; false if the store was not reached.
+    /// Like [`crate::Limiter::reset`]; false if the store was not reached.
     pub fn reset(&self, keys: &[Key]) -> Answer<Result<bool, Error>> {
         match self {
             Self::Memory(limiter) => Answer::Now(limiter.reset(keys)),
@@ -73,7 +73,7 @@ impl Limiter {
         }
     }
 
-    /// How many entries this process's own tables hold.
+    /// The number of entries in the tables of this process.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "hosts ask for the number")]
     pub fn len(&self) -> usize {

@@ -1,8 +1,7 @@
-//! The limiters with the place of their state chosen at run time: for host languages, whose users
-//! give a store or none to one and the same class.
+//! Limiters that keep their state in memory or in a store, chosen at run time: in host languages, one class serves
+//! both.
 //!
-//! Holds no formula and no default. Invariant: over memory every answer is there at the call, and no
-//! runtime is touched.
+//! Contains no formula and no default. Invariant: in memory every call answers immediately and uses no runtime.
 
 mod attempt;
 mod attempt_limiter;
@@ -20,9 +19,9 @@ use std::pin::Pin;
 
 use crate::redis::or_now;
 
-/// An answer that is there, or will be.
+/// An answer, now or later.
 ///
-/// The request of a later answer is sent when the future is first polled: spawn it, or block on it.
+/// The request for a later answer is sent when the future is first polled: spawn it, or block on it.
 #[must_use = "an answer that is not looked at admits everybody"]
 pub enum Answer<T> {
     /// From memory.
@@ -36,7 +35,7 @@ impl<T> Answer<T> {
         Self::Later(Box::pin(future))
     }
 
-    /// The answer, waited for on the calling thread if it is not there.
+    /// Returns the answer; blocks the calling thread if it comes later.
     pub fn wait(self) -> T {
         match self {
             Self::Now(answer) => answer,

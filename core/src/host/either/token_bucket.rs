@@ -22,10 +22,10 @@ pub enum TokenBucket {
 }
 
 impl TokenBucket {
-    /// In the store, if there is one, where a name is required.
+    /// Creates it in the store, if there is one; a name is required then.
     ///
     /// # Errors
-    /// A bound is passed, or the name is missing.
+    /// A value is out of its bounds, or the name is missing.
     pub fn new(
         store: Option<&RedisStore>,
         name: Option<&str>,
@@ -48,7 +48,7 @@ impl TokenBucket {
         }
     }
 
-    /// As [`crate::TokenBucket::allow_n`].
+    /// Like [`crate::TokenBucket::allow_n`].
     pub fn allow_n(&self, key: &[u8], n: i64, now: Option<Timestamp>) -> Answer<bool> {
         match self {
             Self::Memory(bucket) => Answer::Now(bucket.allow_n(key, n, or_now(now))),
@@ -59,7 +59,7 @@ impl TokenBucket {
         }
     }
 
-    /// As [`crate::TokenBucket::retry_after`].
+    /// Like [`crate::TokenBucket::retry_after`].
     pub fn retry_after(&self, key: &[u8], now: Option<Timestamp>) -> Answer<Result<Option<Duration>, Error>> {
         match self {
             Self::Memory(bucket) => Answer::Now(bucket.retry_after(key, or_now(now))),
@@ -70,7 +70,7 @@ impl TokenBucket {
         }
     }
 
-    /// As [`crate::TokenBucket::reset`]; false if the store was not reached.
+    /// Like [`crate::TokenBucket::reset`]; false if the store was not reached.
     pub fn reset(&self, key: &[u8]) -> Answer<bool> {
         match self {
             Self::Memory(bucket) => Answer::Now(bucket.reset(key)),
@@ -81,7 +81,7 @@ impl TokenBucket {
         }
     }
 
-    /// As [`crate::TokenBucket::close`].
+    /// Like [`crate::TokenBucket::close`].
     pub fn close(&self) {
         match self {
             Self::Memory(bucket) => bucket.close(),
@@ -89,7 +89,7 @@ impl TokenBucket {
         }
     }
 
-    /// How many buckets this process's own table holds.
+    /// The number of buckets in the table of this process.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "hosts ask for the number")]
     pub fn len(&self) -> usize {
@@ -99,7 +99,7 @@ impl TokenBucket {
         }
     }
 
-    /// The name under which counters speak of it.
+    /// Its name in counters.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Durations as host languages write them: a number of the host's unit, or text such as `15m`.
+//! Durations of host languages: a number in the unit of the host, or a string such as `15m`.
 //!
 //! Invariant: a duration is a whole number of microseconds, never rounded. Specified by `tests/vectors/config.json`.
 
@@ -35,7 +35,7 @@ durations! {
     rate_period = "rate period", None;
 }
 
-/// The span that a bound is asked for, required.
+/// The span of a bound, required.
 ///
 /// # Errors
 /// The value is not a whole number of microseconds within 1 µs to 2^52 µs.
@@ -56,7 +56,7 @@ pub fn round_up(value: Value<'_>, unit: Unit) -> Result<Option<RoundUp>, Error> 
     }
 }
 
-/// A duration of the host's own, under the name that errors give it, required.
+/// A duration that only a host uses, by its name in errors; required.
 ///
 /// # Errors
 /// The value is not a whole number of microseconds within 1 µs to 2^48 µs.
@@ -69,7 +69,7 @@ fn duration_or(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) 
     period.map(Period::as_duration).ok_or_else(|| out_of_range(what, Period::MAX, &value.to_string()))
 }
 
-/// Microseconds as they were written, of any number that 64 bits hold; none when they are no whole number of them.
+/// The microseconds of any 64-bit number as it was written; none if it is not a whole number of microseconds.
 fn micros(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Result<Option<u64>, Error> {
     let unreadable = |_| Error::config(format!("{what} must read like 15m, 1h30m or 200ms, value=`{value}`"));
     match value {
@@ -87,9 +87,9 @@ fn micros(what: &str, value: Value<'_>, unit: Unit, default: Option<&str>) -> Re
     }
 }
 
-/// Reads the decimal that a float prints as, exactly; none when it has a fraction of a microsecond.
+/// Parses exactly the decimal that a float prints as; none if it has a fraction of a microsecond.
 ///
-/// Binary rounding must not decide: 1.001 s is 1,001,000 µs though 1.001 * 1e6 is not.
+/// Binary rounding must not matter: 1.001 s is 1,001,000 µs although 1.001 * 1e6 is not.
 fn decimal_micros(text: &str, decimals: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let missing = decimals.checked_sub(u32::try_from(fraction.len()).ok()?)?;

@@ -1,7 +1,7 @@
-//! What a host language passes in, judged once.
+//! Validates the arguments of host languages, in one place.
 //!
-//! A binding turns its numbers and texts into [`Value`]s and asks here, so bounds, defaults and
-//! error texts exist in one place and are the same in every language. Specified by `tests/vectors/config.json`.
+//! A binding turns its arguments into [`Value`]s and passes them here, so that bounds, defaults and error texts are the
+//! same in every language. Specified by `tests/vectors/config.json`.
 
 mod durations;
 mod identity;
@@ -29,18 +29,18 @@ const DEFAULT_TRACKED_KEYS: u64 = 50_000;
 const DEFAULT_BUCKET_RATE: u64 = 100;
 const DEFAULT_BUCKET_CAPACITY: u64 = 10_000;
 
-/// A value as a host language holds it.
+/// A value of a host language.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// A whole number; one beyond 128 bits may be given as the nearest that fits.
+    /// A whole number; one beyond 128 bits may be passed as the nearest that fits.
     Integer(i128),
     /// A floating-point number, NaN and infinities included.
     Float(f64),
-    /// A text, also when it reads like a number.
+    /// A string, even if it looks like a number.
     Text(&'a str),
-    /// A truth value, which is not a number.
+    /// A boolean, which is not a number.
     Bool(bool),
-    /// Not given: `None`, `undefined`, `null`.
+    /// Omitted: `None`, `undefined`, `null`.
     Missing,
     /// Anything else.
     Other,
@@ -51,7 +51,7 @@ impl fmt::Display for Value<'_> {
         match self {
             Self::Integer(number) => write!(f, "{number}"),
             Self::Float(number) if *number == 0.0 || (1e-6..1e21).contains(&number.abs()) => write!(f, "{number}"),
-            // 1e300 and its like, which would be hundreds of digits.
+            // Values like 1e300, which would have hundreds of digits.
             Self::Float(number) => write!(f, "{number:e}"),
             Self::Text(text) => write!(f, "\"{}\"", shown(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
@@ -61,23 +61,23 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// What a plain number means as a duration or an instant.
+/// The unit of a plain number that is a duration or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Seconds, as Python counts.
+    /// Seconds, as in Python.
     Seconds,
-    /// Milliseconds, as JavaScript counts.
+    /// Milliseconds, as in JavaScript.
     Milliseconds,
 }
 
 impl Unit {
-    /// The microseconds of one.
+    /// Its microseconds.
     #[must_use]
     pub fn micros(self) -> u32 {
         10_u32.pow(self.decimals())
     }
 
-    /// Decimal places of the unit that are whole microseconds.
+    /// How many decimal places of the unit are whole microseconds.
     fn decimals(self) -> u32 {
         match self {
             Self::Seconds => 6,
@@ -104,17 +104,17 @@ const COST: Whole = Whole { name: "cost", min: 0, max: u32::MAX as u64 };
 whole_numbers! {
     /// How many attempts lock a key: 1 to 1024, required.
     threshold: u32 = bounds::THRESHOLD, None;
-    /// How many keys a strike table holds: 1 to 2^30, default 50,000.
+    /// How many keys a strike table keeps: 1 to 2^30, default 50,000.
     max_tracked_keys: usize = bounds::MAX_TRACKED_KEYS, Some(DEFAULT_TRACKED_KEYS);
     /// The tokens of a full bucket: 1 to 2^26, default 100.
     bucket_rate: u32 = bounds::BUCKET_RATE, Some(DEFAULT_BUCKET_RATE);
-    /// How many buckets a token bucket holds: 1 to 2^30, default 10,000.
+    /// How many buckets a token bucket keeps: 1 to 2^30, default 10,000.
     bucket_capacity: usize = bounds::CAPACITY, Some(DEFAULT_BUCKET_CAPACITY);
-    /// How many attempts a fixed window takes: 1 to 2^26, required.
+    /// How many attempts a fixed window admits: 1 to 2^26, required.
     limit: u32 = bounds::LIMIT, None;
-    /// How many keys a fixed window holds: 1 to 2^30, default 100,000.
+    /// How many keys a fixed window keeps: 1 to 2^30, default 100,000.
     max_keys: usize = bounds::MAX_WINDOW_KEYS, Some(DEFAULT_CAPACITY);
-    /// How many windows a limiter holds: 1 to 2^30, default 100,000.
+    /// How many windows a limiter keeps: 1 to 2^30, default 100,000.
     capacity: usize = bounds::CAPACITY, Some(DEFAULT_CAPACITY);
     /// The prefix that IPv6 addresses are cut to: 32 to 128, default 64.
     ipv6_prefix: u8 = bounds::IPV6_PREFIX, Some(u64::from(Rule::DEFAULT_IPV6_PREFIX));
@@ -124,7 +124,7 @@ whole_numbers! {
     rate_count: u32 = bounds::RATE_COUNT, None;
 }
 
-/// The `n` of `allow_n`; a negative one is an answer (false), not an error.
+/// The `n` of `allow_n`; a negative number is answered with false and is not an error.
 ///
 /// # Errors
 /// The value is not a whole number.
@@ -166,43 +166,44 @@ pub fn on_error(value: Value<'_>) -> Result<Option<OnError>, Error> {
     }
 }
 
-/// An option that no constructor knows.
+/// The error for an unknown option.
 #[must_use]
 pub fn unknown_option(name: &str) -> Error {
     Error::config(format!("unknown option, option=`{}`", shown(name)))
 }
 
-/// An option that takes classes of errors, by its name in the host, was given something else.
+/// The error for an option, by its name in the host, that must list classes of errors and does not.
 #[must_use]
 pub fn not_error_classes(option: &str) -> Error {
     Error::config(format!("{option} must list classes of exceptions"))
 }
 
-/// A store was given that is none.
+/// The error for a store that is not a store.
 #[must_use]
 pub fn no_store() -> Error {
     Error::config("store must be a RedisStore, or left out for memory")
 }
 
-/// A single-key limiter was given something that is no text.
+/// The error for a key that is not a string.
 #[must_use]
 pub fn not_text() -> Error {
     Error::key("a key must be text")
 }
 
-/// A part of a key is no text; parts count from 1.
+/// The error for a part of a key that is not a string; parts count from 1.
 #[must_use]
 pub fn part_not_text(part: usize) -> Error {
     Error::key(format!("a key part must be text, part={part}"))
 }
 
-/// A claim that issuing is limited by is neither text nor a whole number. Passing over it would lift the limit.
+/// The error for a claim, used to limit issuing, that is neither a string nor a whole number. Ignoring it would lift
+/// the limit.
 #[must_use]
 pub fn not_a_claim(name: &str) -> Error {
     Error::key(format!("a claim to limit by must be text or a whole number, claim=`{}`", shown(name)))
 }
 
-/// UTF-16 as WTF-8: surrogate pairs joined, lone surrogates kept, so that different texts stay different keys.
+/// UTF-16 as WTF-8: surrogate pairs are joined and lone surrogates kept, so that different strings stay different keys.
 #[must_use]
 pub fn wtf8(units: &[u16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(units.len());
@@ -211,7 +212,7 @@ pub fn wtf8(units: &[u16]) -> Vec<u8> {
             Ok(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             Err(lone) => {
                 let [high, low] = lone.unpaired_surrogate().to_be_bytes();
-                // Three bytes as UTF-8 would have them: 1110xxxx 10xxxxxx 10xxxxxx, of a code in D800..=DFFF.
+                // Three bytes as in UTF-8, 1110xxxx 10xxxxxx 10xxxxxx, for a code in D800..=DFFF.
                 bytes.extend_from_slice(&[0xe0 | high >> 4, 0x80 | (high & 15) << 2 | low >> 6, 0x80 | low & 63]);
             }
         }
@@ -219,7 +220,7 @@ pub fn wtf8(units: &[u16]) -> Vec<u8> {
     bytes
 }
 
-/// A whole number of the host's own, under the name that errors give it, required.
+/// A whole number that only a host uses, by its name in errors; required.
 ///
 /// # Errors
 /// The value is not a whole number within these bounds.

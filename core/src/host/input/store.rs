@@ -1,4 +1,4 @@
-//! What a host language configures a store with.
+//! The options of a store, from a host language.
 //!
 //! Specified by `tests/vectors/config.json` and the stores' own tests.
 
@@ -13,7 +13,7 @@ use crate::redis::{StoreClock, StoreOptions};
 /// The prefix of a store's keys: 1 to 64 of `A-Z a-z 0-9 _ . : -`, default `ratelimit`.
 ///
 /// # Errors
-/// The value is not such a text.
+/// The value is not such a string.
 pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
     match value {
         Value::Missing => Ok(StoreOptions::default().prefix),
@@ -22,7 +22,7 @@ pub fn store_prefix(value: Value<'_>) -> Result<String, Error> {
     }
 }
 
-/// The bound on every call to a store: 1 ms to 60 s, default 200 ms.
+/// The time limit of every call to a store: 1 ms to 60 s, default 200 ms.
 ///
 /// # Errors
 /// The value is not a duration within these bounds.
@@ -34,7 +34,7 @@ pub fn store_timeout(value: Value<'_>, unit: Unit) -> Result<Duration, Error> {
     timeout.map_err(|_| timeout_refused(value))
 }
 
-/// Whose time decides: `server` (default) or `client`.
+/// The clock that decides: `server` (default) or `client`.
 ///
 /// # Errors
 /// Any other value.
@@ -48,7 +48,7 @@ pub fn store_clock(value: Value<'_>) -> Result<StoreClock, Error> {
     }
 }
 
-/// A limiter over a store was given no name, which its keys need.
+/// The error for a limiter over a store without a name, which its keys need.
 #[must_use]
 pub fn name_required() -> Error {
     Error::config("name is required with a store")
