@@ -1,7 +1,7 @@
 /**
- * The errors that stand for a denial, for code that prefers to throw, with what an answer to them says.
+ * The errors for a denial, for code that prefers to throw, with the header fields of the answer to them.
  *
- * The limiters answer with a {@link Decision} and throw none of these. Invariant: the fields are those of the core.
+ * Limiters return a {@link Decision} and throw none of these. Invariant: the core makes the fields.
  */
 import { DoorkeepError, describe, NO_STORE } from './errors.js'
 import * as http from './http.js'
@@ -9,10 +9,10 @@ import { type Decision, Outcome } from './limiters/decision.js'
 import { type Duration, known } from './options/options.js'
 import type { Key, Keys } from './rules/key.js'
 
-/** What an {@link AttemptDenied} can be given. */
+/** The options of an {@link AttemptDenied}. */
 export interface DeniedOptions {
   readonly message?: string | undefined
-  /** The keys that were asked. Without them `roundUp` holds for every rule, those on an address alone included. */
+  /** The keys of the call. Without them `roundUp` applies to every rule, even to one on an address alone. */
   readonly keys?: Keys | undefined
   /** Makes the wait a multiple of this duration, as in a guard. */
   readonly roundUp?: Duration | undefined
@@ -29,20 +29,23 @@ export interface ExceededOptions {
 
 const EXCEEDED: ReadonlySet<string> = new Set(['message', 'retryAfterMs'])
 
-/** An attempt was denied: answer 429. The limiters answer with a {@link Decision}; code that prefers to throw has this. */
+/** An attempt was denied: answer 429. Limiters return a {@link Decision}; this is for code that prefers to throw. */
 export class AttemptDenied extends DoorkeepError {
   readonly code: 'DOORKEEP_DENIED' | 'DOORKEEP_UNAVAILABLE' = 'DOORKEEP_DENIED'
-  /** Why, and for how long. */
+  /** Why it was denied, and for how long. */
   readonly decision: Decision
-  /** The keys that were asked, as far as they were passed. */
+  /** The keys of the call, if they were passed. */
   readonly keys: readonly Key[]
-  /** `Retry-After`, left out when no wait helps, and `Cache-Control`. Express and Fastify send them by themselves. */
+  /**
+   * `Retry-After`, left out when waiting does not help, and `Cache-Control`. Express and Fastify send them
+   * automatically.
+   */
   override readonly headers: Readonly<Record<string, string>>
 
   /**
-   * The message may stand bare or as an option.
+   * Accepts the message alone or as an option.
    *
-   * @throws {@link ConfigError} when it is no decision, or an option is wrong.
+   * @throws {@link ConfigError} when it is not a decision, or an option is wrong.
    */
   constructor(decision: Decision, options?: string | DeniedOptions) {
     const { message = 'attempt denied', keys = [], roundUp } = denial(options)
@@ -56,7 +59,7 @@ export class AttemptDenied extends DoorkeepError {
   }
 }
 
-/** The store could not be asked and the limiter fails closed: answer 503. */
+/** The store could not be reached and the limiter fails closed: answer 503. */
 export class LimiterUnavailable extends AttemptDenied {
   override readonly code = 'DOORKEEP_UNAVAILABLE'
 
@@ -69,17 +72,17 @@ export class LimiterUnavailable extends AttemptDenied {
 }
 
 /**
- * Something may not be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no
+ * No token may be issued now, because its subject has used up its rate: answer 429. {@link IssueGuard} throws it, no
  * limiter does.
  */
 export class RateLimitExceeded extends DoorkeepError {
   readonly code = 'DOORKEEP_RATE_LIMIT_EXCEEDED'
   /** How long its subject has to wait, in milliseconds; null when that is unknown or waiting does not help. */
   readonly retryAfterMs: number | null
-  /** `Cache-Control`, and `Retry-After` when the wait is known. Express and Fastify send them by themselves. */
+  /** `Cache-Control`, and `Retry-After` when the wait is known. Express and Fastify send them automatically. */
   override readonly headers: Readonly<Record<string, string>>
 
-  /** The message may stand bare or as an option. */
+  /** Accepts the message alone or as an option. */
   constructor(options?: string | ExceededOptions) {
     const { message, retryAfterMs } = known(typeof options === 'string' ? { message: options } : options, EXCEEDED)
     super(message ?? 'rate limit exceeded')
@@ -91,7 +94,7 @@ export class RateLimitExceeded extends DoorkeepError {
   }
 }
 
-/** A denial of which only the wait is known. */
+/** Makes a denial of which only the wait is known. */
 function limited(retryAfterMs: number | null): Decision {
   const known = { outcome: Outcome.Denied, reason: 'limited', rule: null, retryAfterMs, remaining: 0, resetAfterMs: 0 }
   return known as Decision

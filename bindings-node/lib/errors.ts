@@ -16,7 +16,7 @@ export type ErrorCode =
   | 'DOORKEEP_RATE_LIMIT_EXCEEDED'
 
 /**
- * What goes with every answer: it is for one client at one moment.
+ * The header field of every answer: it is for one client at one moment.
  *
  * @internal
  */
@@ -24,13 +24,13 @@ export const NO_STORE: Readonly<Record<string, string>> = Object.freeze({ 'Cache
 
 /** The base of all errors of this package. */
 export abstract class DoorkeepError extends Error {
-  /** What kind of error this is, for code to read. */
+  /** The kind of the error, for code to compare. */
   abstract readonly code: ErrorCode
-  /** What HTTP answers, where the error handlers of frameworks look for it. Undefined: the program is wrong. */
+  /** The HTTP status of the answer, where error handlers of frameworks look for it. Undefined: a bug in the program. */
   declare readonly statusCode: number | undefined
-  /** The same as `statusCode`: some look for it here. */
+  /** The same as `statusCode`, where other error handlers look for it. */
   declare readonly status: number | undefined
-  /** The header fields of that answer, where Express and Fastify look for them. */
+  /** The header fields of the answer, where Express and Fastify look for them. */
   declare readonly headers: Readonly<Record<string, string>> | undefined
   /** Whether the client may read the message. */
   declare readonly expose: boolean
@@ -39,7 +39,7 @@ export abstract class DoorkeepError extends Error {
   }
 }
 
-/** The configuration or the call is wrong: fix the program. The message names the piece and the bound. */
+/** The configuration or the call is wrong: fix the program. The message names the parameter and the bound. */
 export class ConfigError extends DoorkeepError {
   readonly code = 'DOORKEEP_CONFIG'
   static {
@@ -56,7 +56,7 @@ export class InvalidKeyError extends DoorkeepError {
 }
 
 /**
- * On the prototype and not enumerable, as the names of the language's own errors are.
+ * Defines the properties of an error class on its prototype, not enumerable, as for the language's own errors.
  *
  * @internal
  */

@@ -1,4 +1,4 @@
-/** The same package for `import`: a re-export, so that the state of the native module exists once. */
+/** The package for `import`: a re-export, so that the state of the native module exists once. */
 export type * from './index.js'
 export {
   AttemptDenied,

@@ -1,4 +1,4 @@
-/** The package: limiters that protect login endpoints against guessing. Everything public is named here. */
+/** The package: limiters that protect login endpoints against guessing. Exports everything public. */
 
 export {
   AttemptDenied,

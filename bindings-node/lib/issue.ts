@@ -1,8 +1,8 @@
 /**
- * A guard for whatever issues tokens: one subject gets only so many.
+ * A guard for issuing tokens: each subject gets a limited number.
  *
- * Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider said true, or
- * when the claims name nobody to limit.
+ * Knows a provider by its methods alone, and no limiter. Invariant: `check` returns only when the provider answered
+ * true, or when the claims have no subject to limit.
  */
 import { RateLimitExceeded } from './denied.js'
 import { ConfigError } from './errors.js'
@@ -10,32 +10,35 @@ import { native } from './native/binding.js'
 import { raise } from './native/failure.js'
 import { known } from './options/options.js'
 
-/** Something that limits by a text key, such as a {@link TokenBucket}. */
+/** A limiter by a string key, such as a {@link TokenBucket}. */
 export interface RateLimitProvider {
-  /** Counts one for this key, and says whether it may pass. */
+  /** Counts one for this key. Returns whether it may pass. */
   allow(key: string): boolean | Promise<boolean>
-  /** {@link allow}, at once. Asked by {@link IssueGuard.checkSync} when it is there. */
+  /** {@link allow}, synchronously. Called by {@link IssueGuard.checkSync} when it exists. */
   allowSync?(key: string): boolean
   /**
-   * The wait in milliseconds until this key may pass; null when it is unknown. Called after a no when it exists: the
-   * {@link RateLimitExceeded} then has the wait.
+   * Returns the wait in milliseconds until this key may pass; null when it is unknown. Called after a no when it
+   * exists: the {@link RateLimitExceeded} then has the wait.
    */
   retryAfterMs?(key: string): number | null | undefined | Promise<number | null | undefined>
-  /** {@link retryAfterMs}, at once. Called by {@link IssueGuard.checkSync} when it exists. */
+  /** {@link retryAfterMs}, synchronously. Called by {@link IssueGuard.checkSync} when it exists. */
   retryAfterMsSync?(key: string): number | null | undefined
   /** Forgets what was counted for this key. */
   reset(key: string): unknown
-  /** Releases what the provider holds. It may be called again. */
+  /** Releases the provider's resources. May be called repeatedly. */
   close(): unknown
 }
 
-/** Gives the key of some claims; an empty one, or none, is not limited. */
-// biome-ignore lint/suspicious/noExplicitAny: whatever the application calls claims
+/** Returns the key of some claims. An empty key, null and undefined are not limited. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever the application uses as claims
 export type KeyOfClaims = (claims: any) => string | number | bigint | null | undefined
 
-/** What an {@link IssueGuard} can be given. */
+/** The options of an {@link IssueGuard}. */
 export interface IssueGuardOptions {
-  /** Gives the key of some claims; an empty one, or none, is not limited. Defaults to {@link keyFromClaims}. */
+  /**
+   * Returns the key of some claims; an empty key, null and undefined are not limited. Defaults to
+   * {@link keyFromClaims}.
+   */
   readonly key?: KeyOfClaims | undefined
 }
 
@@ -43,13 +46,13 @@ const OPTIONS: ReadonlySet<string> = new Set(['key'])
 const UNLIMITED = ''
 
 /**
- * The key that issuing a token for these claims counts under: `sub`, then `user_id`, then what a function
- * `rateLimitKey` gives; the first that is not empty. Claims are an object or a Map. Empty when they name nobody: their
- * issuing is not limited. A whole number stands as its digits.
+ * Returns the key under which issuing a token for these claims counts: the first of `sub`, `user_id` and the result of
+ * a function `rateLimitKey` that is not empty. Claims are an object or a Map. The key is empty when the claims have no
+ * subject: issuing is then not limited. A whole number is used as its digits.
  *
- * @throws {@link InvalidKeyError} when the first of them that is there is neither text nor a whole number. Passing over
- * it would lift the limit.
- * @throws {@link ConfigError} when these are no claims, such as undefined or an encoded token.
+ * @throws {@link InvalidKeyError} when the first that exists is neither a string nor a whole number: skipping it would
+ * lift the limit.
+ * @throws {@link ConfigError} when the argument is not claims, such as undefined or an encoded token.
  */
 export function keyFromClaims(claims: unknown): string {
   if (typeof claims !== 'object' || claims === null) {
@@ -64,8 +67,8 @@ export function keyFromClaims(claims: unknown): string {
 }
 
 /**
- * Stands before the issuing and the refreshing of tokens. Validating a token is never limited. Issuing is limited only
- * where a guard is asked.
+ * Guards the issuing and refreshing of tokens. Validating a token is never limited. Issuing is limited only where a
+ * guard is called.
  *
  * @example
  * ```ts
@@ -79,7 +82,7 @@ export class IssueGuard {
   readonly #key: (claims: unknown) => unknown
 
   /**
-   * The key may stand bare or as an option.
+   * Accepts the key function alone or as an option.
    *
    * @throws {@link ConfigError} when the provider has no method `allow`.
    */
@@ -93,10 +96,10 @@ export class IssueGuard {
   }
 
   /**
-   * Counts one token for these claims, or refuses it. What the provider throws passes through.
+   * Counts one token for these claims, or refuses it. Errors of the provider pass through.
    *
-   * @throws {@link RateLimitExceeded} when the provider said false: answer 429 and issue nothing.
-   * @throws {@link InvalidKeyError} when the key of the claims is neither text nor a whole number: answer 400.
+   * @throws {@link RateLimitExceeded} when the provider answered false: answer 429 and issue nothing.
+   * @throws {@link InvalidKeyError} when the key of the claims is neither a string nor a whole number: answer 400.
    * @throws {@link ConfigError} when the provider answered neither true nor false, or its wait is not a number.
    */
   async check(claims: unknown): Promise<void> {
@@ -105,7 +108,7 @@ export class IssueGuard {
     throw exceeded(await this.#provider.retryAfterMs?.(key))
   }
 
-  /** {@link check}, at once. A provider that answers with promises needs an `allowSync` for it. */
+  /** {@link check}, synchronously. A provider that answers with promises needs an `allowSync` for it. */
   checkSync(claims: unknown): void {
     const key = textOf('key', this.#key(claims))
     if (key === UNLIMITED) return
@@ -131,7 +134,7 @@ function exceeded(wait: unknown): RateLimitExceeded {
   throw new ConfigError(`retryAfterMs of a provider must be a number from 0 or null, type=\`${typeof wait}\``)
 }
 
-/** A claim by its name: the object's own or its class's, never one that was put on the prototype of all objects. */
+/** Returns a claim by its name: the object's own or its class's, never one from the prototype of all objects. */
 function claimOf(claims: object, name: string): unknown {
   if (claims instanceof Map) return claims.get(name)
   for (let at = claims, next: object | null; ; at = next) {

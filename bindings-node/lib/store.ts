@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** Where several processes keep one budget. Connects, waits and decides nothing itself: the native module does. */
+/** Where several processes share one budget. The native module connects, waits and decides. */
 import { ConfigError } from './errors.js'
 import { type Handle, native } from './native/binding.js'
 import { unwrap } from './native/failure.js'
@@ -7,17 +7,18 @@ import { open } from './native/promises.js'
 import { type Duration, known } from './options/options.js'
 
 /**
- * What a limiter does when its store cannot be asked: decides by itself in the memory of this process, admits without
- * counting, or admits nobody and says `unavailable`.
+ * What a limiter does when its store cannot be reached: decide in the memory of this process, admit without counting,
+ * or deny with the reason `unavailable`.
  */
 export type OnError = 'local' | 'open' | 'closed'
 
 /**
- * Something that an operator wants one log line for. No text in it carries a key's value or a password.
+ * An event that is worth one log line to an operator. No string in it contains a key's value or a password.
  *
- * `store_down` and `store_up` frame an outage, `place` says where the store is. `store_refused`: the server refused calls
- * that others may not meet, such as out of memory. `store_evicts`: it drops keys when its memory is full, and an evicted
- * count is a reset limit. `corrupt_state`: a value at one of our keys was not ours and counts as fully spent.
+ * `store_down` and `store_up` mark the start and the end of an outage; `place` is the address of the store.
+ * `store_refused`: the server refused calls for a reason that other calls may not share, such as out of memory.
+ * `store_evicts`: it drops keys when its memory is full, and an evicted count is a reset limit. `corrupt_state`: the
+ * value at one of our keys was not ours, and counts as fully spent.
  */
 export type StoreEvent =
   | { readonly type: 'store_down'; readonly place: string; readonly why: string }
@@ -26,19 +27,22 @@ export type StoreEvent =
   | { readonly type: 'store_evicts'; readonly policy: string }
   | { readonly type: 'corrupt_state'; readonly rule: string }
 
-/** What a {@link RedisStore} can be given. */
+/** The options of a {@link RedisStore}. */
 export interface RedisStoreOptions {
-  /** Before every key: 1 to 64 of `A-Z a-z 0-9 _ . : -`, by default `ratelimit`. One for each service that must not share. */
+  /**
+   * What every key begins with: 1 to 64 of `A-Z a-z 0-9 _ . : -`, by default `ratelimit`. Use another for each service
+   * that must not share.
+   */
   readonly prefix?: string | undefined
   /** The bound on every call, connecting included: 1 ms to 60 s, by default 200 ms. */
   readonly timeout?: Duration | undefined
-  /** What to answer when the store does not, unless a limiter says otherwise; by default `local`. */
+  /** What to do when the store cannot be reached, unless a limiter has its own `onError`; by default `local`. */
   readonly onError?: OnError | undefined
   /** Whose time decides: the server's, so that processes cannot disagree, or this process's. By default `server`. */
   readonly clock?: 'server' | 'client' | undefined
   /**
-   * Told what happened, when the next answers of the store come back: the end of an outage is told with the first call
-   * after it. An error that it throws is uncaught, as in any listener. Without it, `store_down`, `store_up`,
+   * Called with each event, when the next answers of the store arrive: the end of an outage is reported with the first
+   * call after it. An error that it throws is uncaught, as in any listener. Without it, `store_down`, `store_up`,
    * `store_refused` and `store_evicts` are warnings of the process.
    */
   readonly onEvent?: ((event: StoreEvent) => void) | undefined
@@ -47,7 +51,7 @@ export interface RedisStoreOptions {
 const OPTIONS: ReadonlySet<string> = new Set(['prefix', 'timeout', 'onError', 'clock', 'onEvent'])
 
 /**
- * The native store.
+ * Returns the native store.
  *
  * @internal
  */
@@ -55,24 +59,25 @@ export let handleOf: (store: RedisStore) => Handle
 let deliver: (store: RedisStore) => void
 
 /**
- * A Redis or Valkey server that keeps the counts of limiters, one budget for many processes and for every language.
+ * A Redis or Valkey server that keeps the counts of limiters: one budget for many processes and for every language.
  *
- * It connects at first use, over one connection, and a dead server fails neither the constructor nor a call: `onError`
- * says what is answered then, within `timeout`. An idle store keeps no process alive; a call that waits for its
- * answer does. Stores and limiters belong to the thread that made them.
+ * It connects at first use, over one connection. A dead server fails neither the constructor nor a call: the call is
+ * answered as `onError` says, within `timeout`. An idle store keeps no process alive; a call that waits for its answer
+ * does. Stores and limiters belong to the thread that made them.
  *
  * @example
  * ```ts
  * const store = new RedisStore('redis://127.0.0.1:6379/0', { prefix: 'shop', timeout: '200ms', onEvent: log.warn })
  * const limiter = new Limiter({ store })
  * ```
- * @throws {@link ConfigError} when the URL cannot be read or an option is out of its bounds. The message shows no URL.
+ * @throws {@link ConfigError} when the URL cannot be parsed or an option is out of bounds. The message does not contain
+ * the URL.
  */
 export class RedisStore {
   readonly #handle: Handle
   readonly #onEvent: (event: StoreEvent) => void
 
-  /** A store at `redis://[user:password@]host[:port][/database]`, `rediss://...` for TLS, or `unix:///path`. */
+  /** Makes a store at `redis://[user:password@]host[:port][/database]`, `rediss://...` for TLS, or `unix:///path`. */
   constructor(url: string, options?: RedisStoreOptions) {
     const { prefix, timeout, onError, clock, onEvent } = known(options, OPTIONS)
     if (onEvent !== undefined && onEvent !== null && typeof onEvent !== 'function') {
@@ -83,7 +88,7 @@ export class RedisStore {
     open((store) => deliver(store as RedisStore))
   }
 
-  /** Drops the connection; calls are answered by `onError` from then on. Safe to repeat, and not needed to exit. */
+  /** Drops the connection; later calls are answered as `onError` says. Safe to repeat, and not needed to exit. */
   async close(): Promise<void> {
     unwrap(native.storeClose(this.#handle))
     deliver(this)
@@ -104,7 +109,7 @@ export class RedisStore {
     deliver = (store) => {
       for (const event of unwrap(native.storeEvents(store.#handle)) ?? []) {
         try {
-          // A copy: an object made by an addon is of another realm under some test runners.
+          // A copy: under some test runners an object made by an addon belongs to another realm.
           store.#onEvent({ ...event } as StoreEvent)
         } catch (error) {
           queueMicrotask(() => {
@@ -116,7 +121,7 @@ export class RedisStore {
   }
 }
 
-/** For those who listen to nothing: what costs protection until somebody acts, and that it no longer does. */
+/** Warns, where no listener was given, of events that cost protection until they are dealt with, and of their end. */
 function warn(event: StoreEvent): void {
   const text = warning(event)
   if (text !== undefined)

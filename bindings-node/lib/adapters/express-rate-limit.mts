@@ -1,3 +1,3 @@
-/** The same adapter for `import`: a re-export, so that both kinds of module have the same class. */
+/** The adapter for `import`: a re-export, so that both kinds of module have the same class. */
 export type * from './express-rate-limit.js'
 export { DoorkeepStore } from './express-rate-limit.js'

@@ -1,10 +1,10 @@
 /**
- * A store for express-rate-limit, whose requests are then counted by a {@link Limiter}, in memory or over Redis.
+ * A store for express-rate-limit, which counts its requests with a {@link Limiter}, in memory or over Redis.
  *
- * Knows express-rate-limit by the shape of what it calls, not as a package, so that 7 and 8 are served alike. It is the
- * one adapter that subtracts and reads a clock, since express-rate-limit speaks of hits and of moments where doorkeep
- * speaks of what remains and of waits. Invariant: what cannot be counted is refused, also under `passOnStoreError`.
- * Tested in `tests/node/express-rate-limit.test.mjs` and by express-rate-limit's own tests in `tests/foreign`.
+ * Knows express-rate-limit by the shape of its calls, not as a package, so that 7 and 8 both work. It is the only
+ * adapter that subtracts and reads a clock, since express-rate-limit works with hits and moments where doorkeep has
+ * what remains and waits. Invariant: what cannot be counted is refused, even under `passOnStoreError`. Tested in
+ * `tests/node/express-rate-limit.test.mjs` and by express-rate-limit's own tests in `tests/foreign`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { LimiterUnavailable } from '../denied.js'
@@ -17,31 +17,31 @@ import type { Key } from '../rules/key.js'
 import { Rate } from '../rules/rate.js'
 import { Rule } from '../rules/rule.js'
 
-/** What a {@link DoorkeepStore} can be given. */
+/** The options of a {@link DoorkeepStore}. */
 export interface DoorkeepStoreOptions extends LimiterOptions {
   /**
    * The name of its rule in stats and in the store's keys: `[a-z0-9-]{1,32}`, by default `express-rate-limit`. Required
-   * with a store, where limits of one name would share one budget.
+   * with a store, where limits of the same name would share one budget.
    */
   readonly name?: string | undefined
 }
 
-/** What a {@link DoorkeepStore} reads of the options of `rateLimit`. */
+/** The options of `rateLimit` that a {@link DoorkeepStore} reads. */
 export interface RateLimitOptions {
   /** The period of the rate in milliseconds. */
   readonly windowMs: number
   /** How many requests pass in it. A function is refused. */
-  // biome-ignore lint/suspicious/noExplicitAny: the framework's own request and response, which are never looked at
+  // biome-ignore lint/suspicious/noExplicitAny: the framework's own request and response, which are never read
   readonly limit: number | ((request: any, response: any) => unknown)
-  /** Whether requests are to pass when the store fails. */
+  /** Whether requests pass when the store fails. */
   readonly passOnStoreError?: boolean | undefined
 }
 
-/** How far a client has come. */
+/** How much of its limit a client has used. */
 export interface RateLimitInfo {
-  /** Requests that are counted now; one above the limit when this one was refused. */
+  /** Requests that are counted now; one more than the limit when this request was refused. */
   readonly totalHits: number
-  /** When nothing is counted any more; of a refused request, when the next one passes. Undefined: nobody knows. */
+  /** When everything is forgotten; for a refused request, when the next one passes. Undefined when that is unknown. */
   readonly resetTime: Date | undefined
 }
 
@@ -56,25 +56,26 @@ const NAME = 'express-rate-limit'
 const REFUSED: RateLimitInfo = Object.freeze({ totalHits: Number.MAX_SAFE_INTEGER, resetTime: undefined })
 
 /**
- * Counts the requests of `rateLimit`: a burst of `limit`, filling up evenly over `windowMs`, exact under any number of
- * parallel requests. Refused requests are not counted. Of keys only hashes are kept, of at most `capacity` keys.
+ * Counts the requests of `rateLimit`: a burst of `limit`, refilled evenly over `windowMs`, exact under any number of
+ * parallel requests. Refused requests are not counted. Only hashes of keys are kept, for at most `capacity` keys.
  *
- * When the store cannot be asked, `onError` answers: this process's memory by default, nobody is limited when `open`, and
- * when `closed` Express answers 503 with Retry-After: 1. A key that is empty or no text is 400. Under `passOnStoreError`
- * these two are refused as above the limit, since what fails must not let everybody pass. `decrement`, which is what
- * `skipFailedRequests` and `skipSuccessfulRequests` call, takes back what this same request counted, and nothing else.
+ * When the store cannot be reached, `onError` decides: this process's memory by default; with `open` no client is
+ * limited; with `closed` Express answers 503 with Retry-After: 1. A key that is empty or not a string is 400. Under
+ * `passOnStoreError` both are refused as above the limit, since a failure must not let every client pass. `decrement`,
+ * which `skipFailedRequests` and `skipSuccessfulRequests` call, takes back what this same request counted, and nothing
+ * else.
  *
  * @example
  * ```ts
  * app.use(rateLimit({ windowMs: 15 * 60_000, limit: 100, store: new DoorkeepStore() }))
  * ```
- * @throws {@link ConfigError} that names the piece and the bound. A `limit` that is a function fails every request: a
- * store counts before the function is asked.
+ * @throws {@link ConfigError} that names the parameter and the bound. A `limit` that is a function fails every request:
+ * a store counts before the function is called.
  */
 export class DoorkeepStore {
-  /** Whether keys of other instances cannot meet those of this one. */
+  /** Whether its keys are separate from those of other instances. */
   readonly localKeys: boolean
-  /** What tells its keys from those of other instances over one store. */
+  /** What separates its keys from those of other instances over one store. */
   readonly prefix: string
   readonly #options: LimiterOptions
   // By request and not by key: a refused request that takes back "one of its key" would free a guess of another.
@@ -103,11 +104,11 @@ export class DoorkeepStore {
     try {
       if (typeof limit === 'function')
         throw new ConfigError('limit must be a number: a store counts before a function is asked')
-      // No rate says that nothing passes. One request does here, and is above the limit there.
+      // A rate cannot admit nothing. One request is admitted by the rule and is then above the limit.
       this.#limit = limit === 0 ? 1 : limit
       this.#rule = new Rule(this.prefix, [new Rate(this.#limit, windowMs)])
     } catch (error) {
-      // Whoever called only logs it, so the requests have to fail by it.
+      // The caller only logs it, so the requests must fail with it.
       this.#fault = error
       throw error
     }
@@ -124,13 +125,13 @@ export class DoorkeepStore {
     }
   }
 
-  /** Takes back what the request at hand counted last, if it was under this key. */
+  /** Takes back what the current request counted last, if it was under this key. */
   async decrement(key: string): Promise<void> {
     const counted = this.#counted.getStore()
     if (counted?.attempt && counted.digest === this.#key(key)?.digest) await counted.attempt.cancel()
   }
 
-  /** How far a client has come; undefined when nothing is counted. Counts nothing. */
+  /** Returns how much of its limit a client has used; undefined when nothing is counted. Counts nothing. */
   async get(key: string): Promise<RateLimitInfo | undefined> {
     const asked = this.#key(key)
     const decision = asked && (await this.#limiter.peek(asked))
@@ -144,30 +145,33 @@ export class DoorkeepStore {
     if (forgotten) await this.#limiter.reset(forgotten)
   }
 
-  /** Forgets all clients, and what {@link stats} counted. A {@link ConfigError} with a store, which is never searched. */
+  /**
+   * Forgets all clients, and what {@link stats} counted. A {@link ConfigError} with a store, whose keys are never
+   * searched.
+   */
   async resetAll(): Promise<void> {
     if (!this.localKeys) throw new ConfigError('keys in a store are reset one by one')
     this.#limiter = new Limiter(this.#options)
   }
 
-  /** What it has counted so far. */
+  /** Returns what it has counted so far. */
   stats(): Stats {
     return this.#limiter.stats()
   }
 
   async #count(key: Key): Promise<RateLimitInfo> {
     const counted: Counted = { digest: key.digest }
-    // Before anything is awaited, so that it holds where the caller goes on.
+    // Before the first await, so that the caller's continuation sees it.
     this.#counted.enterWith(counted)
     counted.attempt = await this.#limiter.attempt(key)
     const { decision } = counted.attempt
     if (decision.reason === 'unavailable') throw new LimiterUnavailable(decision)
     if (!decision.allowed) return { totalHits: this.#limit + 1, resetTime: after(decision.retryAfterMs ?? 0) }
-    // A store that is out of reach and `open` counts nothing; express-rate-limit takes 0 for a fault.
+    // With an unreachable store and `open` nothing is counted; express-rate-limit takes 0 for a fault.
     return { totalHits: this.#limit - decision.remaining || 1, resetTime: after(decision.resetAfterMs) }
   }
 
-  /** None when there is nothing that could have been counted under it. */
+  /** Undefined when nothing can have been counted under it. */
   #key(text: string): Key | undefined {
     try {
       return this.#rule?.key(text)
@@ -178,7 +182,7 @@ export class DoorkeepStore {
   }
 }
 
-/** The moment in so many milliseconds, by the clock from which express-rate-limit counts back. Never too early. */
+/** Returns the moment in so many milliseconds, by the clock that express-rate-limit subtracts from. Never too early. */
 function after(milliseconds: number): Date {
   return new Date(Date.now() + Math.ceil(milliseconds))
 }

@@ -1,7 +1,7 @@
 /**
- * The guards for Express 4 and 5: count an attempt before the handler runs.
+ * Guards for Express 4 and 5: count an attempt before the handler runs.
  *
- * Holds no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
+ * Does no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
  * alone, never on whether the account exists.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -19,24 +19,24 @@ export type { AddressOptions } from '../guards/options.js'
 declare global {
   namespace Express {
     interface Request {
-      /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+      /** The latest guard's attempt for this request, to be settled by the handler. */
       attempt?: Attempt
     }
   }
 }
 
-/** What a guard sees of a request unless `keys` says otherwise. */
+/** The request that a guard passes to `keys`, unless its type says otherwise. */
 export interface GuardedRequest extends IncomingMessage {
-  /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+  /** The latest guard's attempt for this request, to be settled by the handler. */
   attempt?: Attempt
-  /** The address of the client, as Express' `trust proxy` setting tells it. */
+  /** The address of the client, according to Express' `trust proxy` setting. */
   ip?: string | undefined
-  /** What a body parser that ran before made of the body. */
+  /** What an earlier body parser made of the body. */
   // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser
   body?: any
 }
 
-/** What {@link guard} takes. */
+/** The options of {@link guard}. */
 export type GuardOptions<Request extends IncomingMessage = GuardedRequest> = OptionsFor<Request>
 
 /** A middleware of Express. */
@@ -46,7 +46,7 @@ export type Guard<Request extends IncomingMessage = GuardedRequest> = (
   next: (error?: unknown) => void,
 ) => void
 
-/** A middleware of Express that handles errors. */
+/** An error-handling middleware of Express. */
 export type ErrorHandler = (
   error: unknown,
   request: IncomingMessage,
@@ -58,12 +58,12 @@ export type ErrorHandler = (
  * Makes a middleware that counts an attempt under the keys of a request before the handler runs, and puts it on
  * `req.attempt` for the handler to settle.
  *
- * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to `next`.
+ * Answers a denial with 429 and Retry-After (left out when the wait never ends), a closed limiter whose store is
+ * unavailable with 503 and Retry-After: 1, and an invalid key with 400. Any other error is passed to `next`.
  *
  * The attempt stays counted unless the handler settles it, whatever the handler answers or throws. Only an error that
- * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard of
- * the same limiter in one request counts only the keys that are new, under the same attempt.
+ * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard
+ * of the same limiter in one request counts only new keys, under the same attempt.
  *
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export type ErrorHandler = (
  *   res.sendStatus(user ? 204 : 401)
  * })
  * ```
- * @throws {@link ConfigError} when there is no limiter or no function for the keys.
+ * @throws {@link ConfigError} when the limiter or the function for the keys is missing.
  */
 export function guard<Request extends IncomingMessage = GuardedRequest>(
   options: GuardOptions<Request>,
@@ -85,8 +85,8 @@ export function guard<Request extends IncomingMessage = GuardedRequest>(
 }
 
 /**
- * Makes a middleware that counts every request which passes it under rules on addresses: for whole routers, before a body
- * is parsed. Guards that come later go on with the same attempt. A request that has no address by nature, as over a Unix
+ * Makes a middleware that counts every request that passes it under rules on addresses: for whole routers, before a
+ * body is parsed. Later guards continue the same attempt. A request that has no address by nature, as over a Unix
  * socket, is let through, with a warning each time; a client that hung up before its address was read is answered with
  * 400. Denials are answered as by {@link guard}.
  *
@@ -94,7 +94,7 @@ export function guard<Request extends IncomingMessage = GuardedRequest>(
  * ```ts
  * app.use('/account', addressLimit({ limiter, rules: [loginIp], clientIp: new ClientIp({ trustedProxies: ['10.0.0.0/8'] }) }))
  * ```
- * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
+ * @throws {@link ConfigError} when the limiter is missing, or a rule is not `by` the address alone.
  */
 export function addressLimit(options: AddressOptions): Guard<IncomingMessage> {
   const count = countingAddresses(known(options, ADDRESSES))
@@ -104,9 +104,9 @@ export function addressLimit(options: AddressOptions): Guard<IncomingMessage> {
 }
 
 /**
- * Makes the error handler to put behind all routes, in front of your own. An {@link InvalidKeyError}, a
+ * Makes the error handler to put behind all routes, before your own. An {@link InvalidKeyError}, a
  * {@link RateLimitExceeded} and an {@link AttemptDenied} that a handler passes on are answered as by {@link guard}. Any
- * other error goes on to `next`, after {@link giveBack}.
+ * other error is passed to `next`, after {@link giveBack}.
  *
  * @example
  * ```ts
@@ -124,16 +124,19 @@ export function answerErrors(): ErrorHandler {
 }
 
 /**
- * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own in
- * place of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the answer
- * has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An application
- * whose guards name no errors does not need it.
+ * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own
+ * instead of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the
+ * answer has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An
+ * application whose guards name no errors does not need it.
  */
 export async function giveBack(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
   await giveBackFor(error, request, response)
 }
 
-/** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
+/**
+ * Returns the attempt that a guard of this limiter counted for the request, for requests with guards of several
+ * limiters.
+ */
 export function attemptOf(request: IncomingMessage, limiter: Limiter): Attempt | undefined {
   return attemptIn(request, limiter)
 }
@@ -150,7 +153,7 @@ function apply(
 }
 
 function send(response: ServerResponse, { headers, denial }: GuardAnswer): void {
-  // Somebody may have answered meanwhile, such as a middleware that times requests out.
+  // An answer may have begun meanwhile, such as that of a middleware that times requests out.
   if (response.headersSent) return
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   if (!denial) return

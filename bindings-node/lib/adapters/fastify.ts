@@ -1,7 +1,8 @@
 /**
- * The guard and the plugin for Fastify 5: rules on addresses before anything is read, rules on accounts before the handler.
+ * The guard and the plugin for Fastify 5: rules on addresses before the body is read, rules on accounts before the
+ * handler.
  *
- * Holds no arithmetic, reads no clock, opens and closes no connection. Invariant: the bytes of an answer depend on the
+ * Does no arithmetic, reads no clock, opens and closes no connection. Invariant: the bytes of an answer depend on the
  * decision alone, never on whether the account exists. Tested in `tests/node/fastify.test.mjs`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -19,25 +20,25 @@ export type { AddressOptions } from '../guards/options.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+    /** The latest guard's attempt for this request, to be settled by the handler. */
     attempt?: Attempt
   }
 }
 
-/** What a guard sees of a request unless `keys` says otherwise. */
+/** The request that a guard passes to `keys`, unless its type says otherwise. */
 export interface GuardedRequest {
-  /** The request of Node, in which guards of one limiter find the attempt of each other. */
+  /** The request of Node, by which guards of one limiter find each other's attempt. */
   readonly raw: object
   readonly headers: IncomingHttpHeaders
   readonly socket: { readonly remoteAddress?: string | undefined }
-  /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+  /** The latest guard's attempt for this request, to be settled by the handler. */
   attempt?: Attempt
   /** What the parser made of the body: nothing yet in `onRequest`. */
   // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser and the schema
   body?: any
 }
 
-/** What a guard does with a reply. */
+/** The part of a reply that a guard uses. */
 export interface GuardedReply {
   readonly sent: boolean
   /** The response of Node. */
@@ -47,7 +48,7 @@ export interface GuardedReply {
   send(payload: string): unknown
 }
 
-/** What {@link guard} takes. */
+/** The options of {@link guard}. */
 export type GuardOptions<Request extends Pick<GuardedRequest, 'raw'> = GuardedRequest> = OptionsFor<Request>
 
 /** An asynchronous hook of Fastify. */
@@ -64,12 +65,13 @@ export type ErrorHandler = (
  * Makes a hook that counts an attempt under the keys of a request, and puts it on `request.attempt` for the handler to
  * settle. As `preHandler` it sees the body, parsed and validated.
  *
- * Denied: 429 with Retry-After (left out when the wait never ends). The store unavailable and the limiter closed: 503
- * with Retry-After: 1. A key that cannot be counted: 400. Any other error goes to the error handler.
+ * Answers a denial with 429 and Retry-After (left out when the wait never ends), a closed limiter whose store is
+ * unavailable with 503 and Retry-After: 1, and an invalid key with 400. Any other error is passed to the error handler.
  *
  * The attempt stays counted unless the handler settles it, whatever the handler answers or throws. Only an error that
- * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard of
- * the same limiter in one request, and the address rules of {@link doorkeep}, share one attempt: only new keys are counted.
+ * `giveBackOn` names gives it back, where {@link answerErrors} or {@link giveBack} handles that error. A second guard
+ * of the same limiter in one request shares one attempt with the first, and with the address rules of {@link doorkeep}:
+ * only new keys are counted.
  *
  * @example
  * ```ts
@@ -80,7 +82,7 @@ export type ErrorHandler = (
  *   return { welcome: user.name }
  * })
  * ```
- * @throws {@link ConfigError} when there is no limiter or no function for the keys, or an option is unknown.
+ * @throws {@link ConfigError} when the limiter or the function for the keys is missing, or an option is unknown.
  */
 export function guard<Request extends Pick<GuardedRequest, 'raw'> = GuardedRequest>(
   options: GuardOptions<Request>,
@@ -90,18 +92,18 @@ export function guard<Request extends Pick<GuardedRequest, 'raw'> = GuardedReque
 }
 
 /**
- * A plugin that counts every request of the instance on which it is registered, and of all below it, under rules on
- * addresses, in `onRequest`: before the body is read. The guards of routes go on with the same attempt. A request that
- * has no address by nature, as over a Unix socket, is let through, with a warning each time; a client that hung up before
- * its address was read is answered with 400.
+ * A plugin that counts every request of the instance where it is registered, and of all below it, under rules on
+ * addresses, in `onRequest`: before the body is read. The guards of routes continue the same attempt. A request that
+ * has no address by nature, as over a Unix socket, is let through, with a warning each time; a client that hung up
+ * before its address was read is answered with 400.
  *
- * It owns nothing: closing the store is the application's.
+ * It does not close the store: that is up to the application.
  *
  * @example
  * ```ts
  * await app.register(doorkeep, { limiter, rules: [loginIp], clientIp: new ClientIp({ trustedProxies: ['10.0.0.0/8'] }) })
  * ```
- * @throws {@link ConfigError} when there is no limiter, or a rule is not `by` the address alone.
+ * @throws {@link ConfigError} when the limiter is missing, or a rule is not `by` the address alone.
  */
 export const doorkeep: FastifyPluginAsync<AddressOptions> = async (app, options) => {
   const count = countingAddresses(known(options, ADDRESSES))
@@ -109,7 +111,7 @@ export const doorkeep: FastifyPluginAsync<AddressOptions> = async (app, options)
   app.addHook('onRequest', async (request, reply) => apply(request, reply, await count(request, request.raw)))
 }
 
-// Without a scope of its own: its hook is for the instance on which it is registered, not for a child of it.
+// Without its own scope: its hook is for the instance where it is registered, not for a child of it.
 Object.assign(doorkeep, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'doorkeep',
@@ -119,9 +121,9 @@ Object.assign(doorkeep, {
 export default doorkeep
 
 /**
- * Makes the error handler of an instance and of all below it. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and
- * an {@link AttemptDenied} that a handler throws are answered as by {@link guard}. Any other error goes on to the error
- * handler of the instance above, or to that of Fastify, after {@link giveBack}.
+ * Makes the error handler of an instance and of all below it. An {@link InvalidKeyError}, a {@link RateLimitExceeded}
+ * and an {@link AttemptDenied} that a handler throws are answered as by {@link guard}. Any other error is passed to the
+ * error handler of the instance above, or to Fastify's own, after {@link giveBack}.
  *
  * @example
  * ```ts
@@ -138,10 +140,10 @@ export function answerErrors(): ErrorHandler {
 }
 
 /**
- * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own in
- * place of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the answer
- * has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An application
- * whose guards name no errors does not need it.
+ * Gives back what guards counted for a request if their `giveBackOn` names the error, for an error handler of your own
+ * instead of {@link answerErrors}. Call it before you answer: nothing is given back when the client has gone or the
+ * answer has begun. What was counted on an address alone stays counted: a request that makes you fail is not free. An
+ * application whose guards name no errors does not need it.
  */
 export async function giveBack(
   error: unknown,
@@ -151,7 +153,10 @@ export async function giveBack(
   await giveBackFor(error, request.raw, reply.raw)
 }
 
-/** The attempt that a guard of this limiter counted for the request, when guards of several limiters ran. */
+/**
+ * Returns the attempt that a guard of this limiter counted for the request, for requests with guards of several
+ * limiters.
+ */
 export function attemptOf(request: Pick<GuardedRequest, 'raw'>, limiter: Limiter): Attempt | undefined {
   return attemptIn(request.raw, limiter)
 }
@@ -162,11 +167,11 @@ function apply(request: object, reply: GuardedReply, { attempt, ...answer }: Gua
 }
 
 function send(reply: GuardedReply, { headers, denial }: GuardAnswer): unknown {
-  // Somebody may have answered meanwhile, such as a hook that times requests out.
+  // An answer may have begun meanwhile, such as that of a hook that times requests out.
   if (reply.sent) return reply
   reply.headers(headers)
   if (!denial) return undefined
   reply.code(denial.status)
-  // As text, which no schema of the route and no serializer of the application changes.
+  // As a string, which no schema of the route and no serializer of the application changes.
   return reply.send(JSON.stringify(denial.body))
 }

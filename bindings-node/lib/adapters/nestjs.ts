@@ -1,9 +1,9 @@
 /**
  * Guards for NestJS 11 and 12, over Express and over Fastify: count an attempt before pipes and handler run.
  *
- * Holds no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
- * alone, never on whether the account exists. Nest has a block around a handler, so `giveBackOn` is applied as in `run`.
- * Tested in `tests/node/nestjs.test.mjs` and, with the guards of all frameworks, in `tests/node/guards.test.mjs`.
+ * Does no arithmetic, reads no clock and opens no connection. Invariant: the bytes of an answer depend on the decision
+ * alone, never on whether the account exists. Nest wraps a handler, so `giveBackOn` is applied as in `run`. Tested in
+ * `tests/node/nestjs.test.mjs` and, with the guards of all frameworks, in `tests/node/guards.test.mjs`.
  */
 import type { IncomingMessage } from 'node:http'
 import {
@@ -44,28 +44,30 @@ import { known } from '../options/options.js'
 
 export { clientAddress } from '../guards/client-address.js'
 
-/** What a guard sees of a request unless `keys` says otherwise: what Express and Fastify have in common. */
+/**
+ * The request that a guard passes to `keys`, unless its type says otherwise: what Express and Fastify have in common.
+ */
 export interface GuardedRequest {
   readonly headers: IncomingMessage['headers']
   readonly socket: { readonly remoteAddress?: string | undefined }
-  /** The address of the client, as `trust proxy` of Express or `trustProxy` of Fastify tells it. */
+  /** The address of the client, according to `trust proxy` of Express or `trustProxy` of Fastify. */
   readonly ip?: string
-  /** The attempt that the latest guard counted for this request, to be settled by the handler. */
+  /** The latest guard's attempt for this request, to be settled by the handler. */
   attempt?: Attempt
-  /** What a parser made of the body. No pipe has seen it. */
+  /** What a parser made of the body, before any pipe. */
   // biome-ignore lint/suspicious/noExplicitAny: what it is depends on the parser
   body?: any
 }
 
-/** What {@link guard} and {@link Guarded} take. */
+/** The options of {@link guard} and {@link Guarded}. */
 export interface GuardedOptions<Request = GuardedRequest> extends Omit<GuardOptions<Request>, 'limiter'> {
-  /** Decides; by default the one of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
+  /** Decides; by default the limiter of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
   readonly limiter?: Limiter | undefined
 }
 
-/** What {@link addressGuard} takes. */
+/** The options of {@link addressGuard}. */
 export interface AddressGuardOptions extends Omit<AddressOptions, 'limiter'> {
-  /** Decides; by default the one of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
+  /** Decides; by default the limiter of {@link DoorkeepModule}. Guards of one limiter share one attempt per request. */
   readonly limiter?: Limiter | undefined
 }
 
@@ -73,10 +75,16 @@ const MODULE: ReadonlySet<string> = new Set(['limiter'])
 
 type Count = (request: GuardedRequest, identity: object) => Promise<GuardResult>
 
-/** Provides the limiter of guards that name none. Providing {@link Limiter} by yourself, as by a factory, does the same. */
+/**
+ * Provides the limiter of guards that name none. Providing {@link Limiter} yourself, for example with a factory, has
+ * the same effect.
+ */
 // biome-ignore lint/complexity/noStaticOnlyClass: to Nest a module is a class
 export class DoorkeepModule {
-  /** Makes `limiter` the {@link Limiter} that is injected in all modules. It stays the application's: nothing closes it. */
+  /**
+   * Makes `limiter` the {@link Limiter} that is injected in all modules. The application owns it: nothing here closes
+   * it.
+   */
   static forRoot(options: { readonly limiter: Limiter }): DynamicModule {
     const { limiter } = known(options, MODULE)
     checkLimiter(limiter)
@@ -89,20 +97,20 @@ export class DoorkeepModule {
 }
 
 /**
- * Counts an attempt under the keys of a request before the handler of a route, or those of a controller, and puts it on
- * `request.attempt`, where {@link CurrentAttempt} finds it for the handler to settle.
+ * Counts an attempt under the keys of a request before the handler of a route, or the handlers of a controller, and
+ * puts it on `request.attempt`, where {@link CurrentAttempt} finds it for the handler to settle.
  *
- * Denied: an `HttpException` of 429 with Retry-After (left out when the wait never ends). The store unavailable and the
- * limiter closed: 503 with Retry-After: 1. A key that cannot be counted: 400. Any other error of `keys` goes to the
- * exception filters.
+ * A denial is an `HttpException` of 429 with Retry-After (left out when the wait never ends). A closed limiter whose
+ * store is unavailable is 503 with Retry-After: 1, an invalid key 400. Any other error of `keys` reaches the exception
+ * filters.
  *
- * The attempt stays counted unless the handler settles it, whatever a pipe or the handler answers or throws. Only an error
- * that `giveBackOn` names gives it back, except what was counted on an address alone, and not when the client has gone or
- * has its answer. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and an {@link AttemptDenied} become the
- * `HttpException` that a denial is.
+ * The attempt stays counted unless the handler settles it, whatever a pipe or the handler answers or throws. Only an
+ * error that `giveBackOn` names gives it back, except what was counted on an address alone, and not when the client has
+ * gone or has its answer. An {@link InvalidKeyError}, a {@link RateLimitExceeded} and an {@link AttemptDenied} become
+ * the `HttpException` of a denial.
  *
- * Nest applies decorators from the bottom up: put it below a `@UseGuards(...)` that checks a password, or use
- * {@link guard} in front of that one.
+ * Nest applies decorators from the bottom up: put it below a `@UseGuards(...)` that checks a password, or put
+ * {@link guard} before that guard.
  *
  * @example
  * ```ts
@@ -113,7 +121,7 @@ export class DoorkeepModule {
  *   await attempt.success({ forgive: [accountIp] })
  * }
  * ```
- * @throws {@link ConfigError} when there is no function for the keys, or an option is unknown.
+ * @throws {@link ConfigError} when the function for the keys is missing, or an option is unknown.
  */
 export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Request>): MethodDecorator & ClassDecorator {
   const Guarding = guard(options)
@@ -121,18 +129,18 @@ export function Guarded<Request = GuardedRequest>(options: GuardedOptions<Reques
 }
 
 /**
- * Makes the class that {@link Guarded} uses, for `UseGuards` where the order of guards matters. What a guard that comes
- * later throws leaves the attempt counted. As an interceptor, too, it applies `giveBackOn` to what comes after all guards.
+ * Makes the class that {@link Guarded} uses, for `UseGuards` where the order of guards matters. An error of a later
+ * guard leaves the attempt counted. As an interceptor it also applies `giveBackOn` to what runs after all guards.
  *
  * @example
  * ```ts
  * @UseGuards(guard({ keys: loginKeys }), AuthGuard('local'))
  * ```
- * @throws {@link ConfigError} when there is no function for the keys, or an option is unknown.
+ * @throws {@link ConfigError} when the function for the keys is missing, or an option is unknown.
  */
 export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>): Type<CanActivate & NestInterceptor> {
   const { limiter: own, ...rest } = known(options, GUARD)
-  // When the route is declared, and not when the application has made its limiter.
+  // When the route is declared, rather than when the application has made its limiter.
   if (own) checkLimiter(own)
   checkKeys(rest)
 
@@ -142,7 +150,7 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
 
     constructor(injected?: Limiter) {
       this.#limiter = oneOf(own, injected)
-      // The request is the application's: its type is what the application says.
+      // The request is the application's, and so is its type.
       this.#count = counting({ ...rest, limiter: this.#limiter }) as unknown as Count
     }
 
@@ -154,7 +162,7 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
       const response = responseOf(context)
       const settled = async (error: unknown): Promise<never> => {
-        // An inner guard of the same route has judged what it answers.
+        // An inner guard of the same route has already handled its own answer.
         if (refusals.has(error as object)) throw error
         await giveBackFor(error, identityOf(requestOf(context)), response.raw ?? response, this.#limiter)
         const answer = answerTo(error)
@@ -168,9 +176,9 @@ export function guard<Request = GuardedRequest>(options: GuardedOptions<Request>
 
 /**
  * Makes a guard that counts every request under rules on addresses: for controllers, or for all as an `APP_GUARD`. The
- * guards of routes go on with the same attempt. A request that has no address by nature, as over a Unix socket, is let
- * through, with a warning each time; a client that hung up before its address was read is answered with 400. Denials are
- * answered as by {@link Guarded}.
+ * guards of routes continue the same attempt. A request that has no address by nature, as over a Unix socket, is let
+ * through, with a warning each time; a client that hung up before its address was read is answered with 400. Denials
+ * are answered as by {@link Guarded}.
  *
  * @example
  * ```ts
@@ -199,7 +207,7 @@ export function addressGuard(options: AddressGuardOptions): Type<CanActivate> {
 }
 
 /**
- * The attempt of the request, as a parameter of the handler: of the latest guard, or of a limiter that is named.
+ * Injects the attempt of the request as a parameter of the handler: that of the latest guard, or of a given limiter.
  *
  * @example
  * ```ts
@@ -213,7 +221,9 @@ export const CurrentAttempt: (limiter?: Limiter) => ParameterDecorator = createP
   },
 )
 
-/** The attempt that a guard of this limiter counted for the request, where there is no parameter to decorate. */
+/**
+ * Returns the attempt that a guard of this limiter counted for the request, where there is no parameter to decorate.
+ */
 export function attemptOf(request: object, limiter: Limiter): Attempt | undefined {
   return attemptIn(identityOf(request), limiter)
 }
@@ -233,21 +243,22 @@ interface NestResponse {
   header(name: string, value: string): unknown
 }
 
-/** Sets the fields of an answer; gives what is to be thrown, if anything. */
+/** Sets the header fields of an answer. Returns the exception to throw, if any. */
 function refusal(response: NestResponse, { headers, denial }: GuardAnswer, cause?: unknown): HttpException | undefined {
-  // Somebody may have answered meanwhile, such as a middleware that times requests out.
+  // An answer may have begun meanwhile, such as that of a middleware that times requests out.
   const isOpen = !(response.raw ?? response).headersSent
   if (isOpen) for (const [name, value] of Object.entries(headers)) response.header(name, value)
   if (!denial) return undefined
   const { status, body } = denial
-  // A second copy of Nest, as where one module is imported and required, knows the other's exceptions by this shape alone.
+  // A second copy of Nest, as when a module is both imported and required, knows the other's exceptions by this shape
+  // alone.
   const shape = { statusCode: status, expose: true, message: body.error }
   const refused = Object.assign(new HttpException(body, status, { cause }), shape)
   refusals.add(refused)
   return refused
 }
 
-/** What guards have thrown in place of an error. */
+/** The exceptions that guards have thrown for a denial. */
 const refusals = new WeakSet<object>()
 
 function responseOf(context: ExecutionContext): NestResponse {
@@ -265,7 +276,7 @@ function oneOf(own: Limiter | undefined, injected: Limiter | undefined): Limiter
   return limiter
 }
 
-/** What decorators would do, without a compiler that writes the types of parameters into the code. */
+/** Does what decorators would do, without a compiler that writes the types of parameters into the code. */
 function injectable<T extends Type>(guarding: T): T {
   Injectable()(guarding)
   Optional()(guarding, undefined, 0)

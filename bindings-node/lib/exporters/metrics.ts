@@ -1,20 +1,20 @@
 /**
- * What the exporters of counters share: which series there are, and how they are read from `stats()`.
+ * What the exporters of counters share: which series exist, and how they are read from `stats()`.
  *
- * Knows no metrics library. Invariant: a label is the name of a rule, a reason, a mode or a name that the application gave
- * a limiter, never anything made of a key. `doorkeep/_metrics.py` of the Python package says the same;
- * `tests/cross/test_metrics.py` compares what both expose.
+ * Knows no metrics library. Invariant: a label is the name of a rule, a reason, a mode or a name that the application
+ * gave a limiter, never anything made of a key. `doorkeep/_metrics.py` of the Python package has the same series;
+ * `tests/cross/test_metrics.py` compares what both export.
  */
 import { ConfigError } from '../errors.js'
 import type { Stats } from '../limiters/stats.js'
 
-/** What has counters: every limiter, and the store for express-rate-limit. */
+/** A source of counters: every limiter, and the store for express-rate-limit. */
 export interface Counting {
-  /** What it has counted so far. */
+  /** Returns what it has counted so far. */
   stats(): Stats
 }
 
-/** One number, and what it is of. */
+/** One number and its labels. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
@@ -22,17 +22,17 @@ export interface Sample {
 
 /** A number for each combination of its labels. */
 export interface Measure {
-  /** Without `doorkeep` before it and `_total` behind it, which each library writes in its way. */
+  /** Without the prefix `doorkeep` and the suffix `_total`, which each library writes in its own way. */
   readonly name: string
   readonly help: string
   /** Whether it only grows; otherwise it rises and falls. */
   readonly isCounter: boolean
   readonly labels: readonly string[]
-  /** Its samples, of one limiter. */
+  /** Returns the samples of one limiter. */
   readonly read: (stats: Stats) => readonly Sample[]
 }
 
-/** All that is exported. */
+/** All exported measures. */
 export const MEASURES: readonly Measure[] = [
   {
     name: 'allowed',
@@ -74,14 +74,14 @@ export const MEASURES: readonly Measure[] = [
   },
 ]
 
-/** The label that tells several limiters apart. */
+/** The label that distinguishes several limiters. */
 export const LIMITER = 'limiter'
 
-/** The limiters that are exported together, each under a name of its own; one of them may have none. */
+/** The limiters that are exported together, each under its own name; one of them may have none. */
 export class Sources {
   readonly #limiters = new Map<string | undefined, Counting>()
 
-  /** Adds a limiter. Two of one name would be one series with two values. */
+  /** Adds a limiter. Two limiters of one name would be one series with two values. */
   add(limiter: Counting, name: string | undefined): void {
     if (typeof limiter?.stats !== 'function') throw new ConfigError('limiter must have stats')
     if (name !== undefined && (typeof name !== 'string' || name === '')) throw new ConfigError('name must not be empty')
@@ -91,7 +91,7 @@ export class Sources {
     this.#limiters.set(name, limiter)
   }
 
-  /** The samples of one measure, or of several that are read at one moment. */
+  /** Yields the samples of one measure, or of several that are read at one moment. */
   *samples(...measures: readonly Measure[]): Generator<[Measure, Sample]> {
     for (const [name, limiter] of this.#limiters) {
       const stats = limiter.stats()

@@ -1,8 +1,8 @@
 /**
  * The counters of limiters for OpenTelemetry, observed when a reader collects.
  *
- * Counts nothing itself. Invariant: no attribute is made of a key. Tested in `tests/node/metrics.test.mjs`, and beside the
- * Python package in `tests/cross/test_metrics.py`.
+ * Counts nothing itself. Invariant: no attribute is made of a key. Tested in `tests/node/metrics.test.mjs`, and
+ * together with the Python package in `tests/cross/test_metrics.py`.
  */
 import { type Meter, metrics, type Observable } from '@opentelemetry/api'
 import { known } from '../options/options.js'
@@ -10,11 +10,13 @@ import { type Counting, MEASURES, type Measure, Sources } from './metrics.js'
 
 export type { Counting } from './metrics.js'
 
-/** What {@link instrument} can be given. */
+/** The options of {@link instrument}. */
 export interface InstrumentOptions {
-  /** The attribute `limiter` of what is observed. Required of all limiters of a meter but one. */
+  /** The attribute `limiter` of the observations. Required for all limiters of a meter but one. */
   readonly name?: string | undefined
-  /** Where the instruments are made; by default the meter `doorkeep` of the global provider, which must be set before. */
+  /**
+   * Where the instruments are made; by default the meter `doorkeep` of the global provider, which must be set before.
+   */
   readonly meter?: Meter | undefined
 }
 
@@ -22,10 +24,10 @@ const OPTIONS: ReadonlySet<string> = new Set(['name', 'meter'])
 const instrumented = new WeakMap<Meter, Sources>()
 
 /**
- * Exports what a limiter counts: the counters `doorkeep.allowed` (by `rule`), `doorkeep.denied` (by `rule` and `reason`),
- * `doorkeep.store_failed` (by `mode`) and `doorkeep.evicted`, and `doorkeep.tracked_keys`, which rises and falls; each with
- * `limiter` when it was given a name. Read from `stats()` at each collection, so that nothing is added to a call. An
- * exporter to Prometheus gives them the names that `doorkeep/prometheus` has.
+ * Exports the counts of a limiter: the counters `doorkeep.allowed` (by `rule`), `doorkeep.denied` (by `rule` and
+ * `reason`), `doorkeep.store_failed` (by `mode`) and `doorkeep.evicted`, and `doorkeep.tracked_keys`, which rises and
+ * falls; each with `limiter` when it has a name. Read from `stats()` at each collection, which adds nothing to a call.
+ * A Prometheus exporter gives them the same names as `doorkeep/prometheus`.
  *
  * @example
  * ```ts
@@ -57,7 +59,7 @@ function sourcesOf(meter: Meter): Sources {
 
 function observable({ name, help, isCounter }: Measure, meter: Meter): Observable {
   const described = { description: help }
-  // What is held by several processes adds up, which a gauge would not say.
+  // The keys of several processes add up, which a gauge would not express.
   if (!isCounter) return meter.createObservableUpDownCounter(`doorkeep.${name}`, described)
   return meter.createObservableCounter(`doorkeep.${name}`, described)
 }

@@ -1,8 +1,8 @@
 /**
- * The counters of limiters for prom-client, read when somebody scrapes.
+ * The counters of limiters for prom-client, read at each scrape.
  *
- * Counts nothing itself. Invariant: no series carries a key. Tested in `tests/node/metrics.test.mjs`, and beside the
- * Python package in `tests/cross/test_metrics.py`.
+ * Counts nothing itself. Invariant: no series contains a key. Tested in `tests/node/metrics.test.mjs`, and together
+ * with the Python package in `tests/cross/test_metrics.py`.
  */
 import { Counter, Gauge, type OpenMetricsContentType, type Registry, register as theirs } from 'prom-client'
 import { known } from '../options/options.js'
@@ -10,9 +10,9 @@ import { type Counting, LIMITER, MEASURES, type Measure, Sources } from './metri
 
 export type { Counting } from './metrics.js'
 
-/** What {@link register} can be given. */
+/** The options of {@link register}. */
 export interface RegisterOptions {
-  /** The label `limiter` of its series. Required of all limiters of a registry but one. */
+  /** The label `limiter` of its series. Required for all limiters of a registry but one. */
   readonly name?: string | undefined
   /** Where it is registered; by default the global registry of prom-client. */
   readonly registry?: Registry | Registry<OpenMetricsContentType> | undefined
@@ -24,10 +24,10 @@ const OPTIONS: ReadonlySet<string> = new Set(['name', 'registry'])
 const registered = new WeakMap<AnyRegistry, { readonly sources: Sources; readonly first: object }>()
 
 /**
- * Exports what a limiter counts: `doorkeep_allowed_total{rule}`, `doorkeep_denied_total{rule,reason}`,
- * `doorkeep_store_failed_total{mode}`, `doorkeep_evicted_total` and `doorkeep_tracked_keys`, each with `limiter` when it
- * was given a name. Read from `stats()` at each scrape, so that nothing is added to a call. Counts are of this process:
- * sum them over processes, as the `AggregatorRegistry` of prom-client does for a cluster.
+ * Exports the counts of a limiter: `doorkeep_allowed_total{rule}`, `doorkeep_denied_total{rule,reason}`,
+ * `doorkeep_store_failed_total{mode}`, `doorkeep_evicted_total` and `doorkeep_tracked_keys`, each with `limiter` when
+ * it has a name. Read from `stats()` at each scrape, which adds nothing to a call. Counts are of this process: sum them
+ * over processes, as the `AggregatorRegistry` of prom-client does for a cluster.
  *
  * @example
  * ```ts
@@ -60,10 +60,10 @@ function metric(measure: Measure, sources: Sources, registry: AnyRegistry): obje
     name: nameOf(measure),
     help: measure.help,
     labelNames: [LIMITER, ...measure.labels],
-    // The type of the list wants registries of one kind, which one registry always is.
+    // The type of the list requires registries of one kind, which one registry always is.
     registers: [registry] as Registry[],
   }
-  // A counter of prom-client can only be increased: from nothing by all that was counted, each time.
+  // A counter of prom-client can only be increased: each time from zero by the total.
   const total = (add: (labels: Record<string, string>, value: number) => void): void => {
     for (const [, { labels, value }] of sources.samples(measure)) add(labels, value)
   }

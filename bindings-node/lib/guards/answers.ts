@@ -1,24 +1,24 @@
 /**
- * What guards and error handlers of all frameworks answer in place of the application.
+ * What guards and error handlers of all frameworks answer instead of the application.
  *
- * Knows no request. Invariant: the bytes depend on the decision alone, never on whether the account exists.
- * Tested through each adapter, in `tests/node/guards.test.mjs`.
+ * Knows no request. Invariant: the bytes depend on the decision alone, never on whether the account exists. Tested
+ * through each adapter, in `tests/node/guards.test.mjs`.
  */
 import { AttemptDenied, RateLimitExceeded } from '../denied.js'
 import { InvalidKeyError, NO_STORE } from '../errors.js'
 import { status } from '../http.js'
 import type { Decision } from '../limiters/decision.js'
 
-/** What to answer in place of the handler. */
+/** What to answer instead of the handler. */
 export interface Denial {
   /** 429, 503 when the limiter is unavailable, 400 when a key cannot be counted. */
   readonly status: number
   readonly body: { readonly error: string }
 }
 
-/** What is sent. */
+/** Header fields for the answer, and a denial if the handler must not run. */
 export interface GuardAnswer {
-  /** For the answer, whoever gives it. */
+  /** For the answer of the guard or of the handler. */
   readonly headers: Readonly<Record<string, string>>
   /** Undefined when the handler may run. */
   readonly denial: Denial | undefined
@@ -33,18 +33,18 @@ const TOO_MANY = 'too many attempts'
 /** The answer to a key that cannot be counted. */
 export const INVALID_KEY: GuardAnswer = refusal(400, 'invalid key')
 
-/** The answer to a decision, with the header fields that go with it. */
+/** Returns the answer to a decision, with its header fields. */
 export function answer(decision: Decision, fields: Readonly<Record<string, string>>): GuardAnswer {
   if (decision.allowed) return { headers: fields, denial: undefined }
   const error = decision.reason === 'unavailable' ? 'temporarily unavailable' : TOO_MANY
   return refusal(status(decision), error, fields)
 }
 
-/** The answer to an error that says what a guard would have answered; undefined to any other. */
+/** Returns the answer to an error that a guard would have given; undefined for any other error. */
 export function answerTo(error: unknown): GuardAnswer | undefined {
   if (error instanceof InvalidKeyError) return INVALID_KEY
   if (error instanceof RateLimitExceeded) return refusal(429, TOO_MANY, error.headers)
-  // One that holds an admission is a mistake, to which there is nothing to answer.
+  // An error about an admission is a bug in the program, and has no answer.
   if (!(error instanceof AttemptDenied) || error.decision.allowed) return undefined
   return answer(error.decision, error.headers)
 }

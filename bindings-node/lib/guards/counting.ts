@@ -1,8 +1,8 @@
 /**
  * Counts a request before its handler runs, for the guards of all frameworks.
  *
- * Knows no framework, does no arithmetic and reads no clock. The attempts of a request are in `requests.ts`, the bytes of
- * denials in `answers.ts`. Tested through each adapter, in `tests/node/guards.test.mjs`.
+ * Knows no framework, does no arithmetic and reads no clock. The attempts of a request are in `requests.ts`, the bytes
+ * of denials in `answers.ts`. Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { IncomingMessage } from 'node:http'
 import { InvalidKeyError } from '../errors.js'

@@ -19,8 +19,8 @@ export interface CountOptions {
   /** How much a request counts on each rate; by default 1. */
   readonly cost?: number | undefined
   /**
-   * Adds the fields `RateLimit` and `RateLimit-Policy` to every answer, an allowed one included. They show a stranger how
-   * many attempts others have made. By default they are left out.
+   * Adds the fields `RateLimit` and `RateLimit-Policy` to every answer, an allowed one included. They show a stranger
+   * how many attempts others have made. By default they are left out.
    */
   readonly rateLimit?: boolean | undefined
 }
@@ -58,8 +58,8 @@ export const ADDRESSES: ReadonlySet<string> = new Set([...COUNT, 'rules', 'clien
 /**
  * Checks the options of a guard by keys, except its limiter.
  *
- * @throws {@link ConfigError} when `keys` is not a function, `roundUp` is not a duration, or `giveBackOn` lists something
- * that is not a class.
+ * @throws {@link ConfigError} when `keys` is not a function, `roundUp` is not a duration, or `giveBackOn` lists
+ * something that is not a class.
  */
 export function checkKeys({ keys, roundUp, giveBackOn }: Omit<GuardOptions<never>, 'limiter'>): void {
   if (typeof keys !== 'function') throw new ConfigError('keys must be a function')

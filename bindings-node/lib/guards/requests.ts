@@ -1,9 +1,9 @@
 /**
  * The attempts of a request: at most one for each limiter, whichever guards it passes.
  *
- * Knows no framework: a request is an object that lives as long as it does. Invariants: a key is counted once in a request,
- * whichever guards name it; what was counted stays counted, whatever happens to the request, unless `giveBackOn` of a
- * guard names the error. Tested through each adapter, in `tests/node/guards.test.mjs`.
+ * Knows no framework: a request is an object that lives as long as it does. Invariants: a key is counted once in a
+ * request, whichever guards name it; what was counted stays counted, whatever happens to the request, unless
+ * `giveBackOn` of a guard names the error. Tested through each adapter, in `tests/node/guards.test.mjs`.
  */
 import type { Attempt } from '../limiters/attempt.js'
 import type { Decision } from '../limiters/decision.js'
@@ -52,8 +52,8 @@ export interface Responding {
 }
 
 /**
- * Gives back what guards have counted for a request, of one limiter or of all, if they name the error. Does nothing when
- * the client has gone, or has the answer already: it may have read there whether its guess was right.
+ * Gives back what guards have counted for a request, of one limiter or of all, if they name the error. Does nothing
+ * when the client has gone, or has the answer already: it may have read there whether its guess was right.
  */
 export async function giveBackFor(
   error: unknown,

@@ -3,28 +3,28 @@ import { native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
 import { known } from '../options/options.js'
 
-/** What providers of mail take for one mailbox and others do not. */
+/** Spellings that some mail providers treat as one mailbox and others do not. */
 export interface EmailOptions {
-  /** Drops from the first `+` of the local part on; by default not, since not every provider ignores tags. */
+  /** Drops everything from the first `+` of the local part; off by default, since not every provider ignores tags. */
   readonly dropTags?: boolean | undefined
-  /** Drops the dots in the local part at gmail.com and googlemail.com; by default not. */
+  /** Drops the dots in the local part at gmail.com and googlemail.com; off by default. */
   readonly dropGmailDots?: boolean | undefined
 }
 
 const EMAIL: ReadonlySet<string> = new Set(['dropTags', 'dropGmailDots'])
 
 /**
- * The canonical spelling of an email, to look the account up by and to make keys of: NFKC and lower case, one character
- * at a time (ß stays apart from ss), without white space around it; the domain in ASCII as in DNS (IDNA). Applying it
- * twice changes nothing.
+ * Returns the canonical spelling of an email, for looking up the account and for making keys: NFKC and lower case, one
+ * character at a time (ß stays distinct from ss), without surrounding white space; the domain in ASCII as in DNS
+ * (IDNA). Applying it twice changes nothing.
  *
  * @param text - at most 1,024 bytes as UTF-8
  * @example
  * ```ts
  * canonicalEmail(' Ann@Example.COM ') // 'ann@example.com'
  * ```
- * @throws {@link InvalidKeyError} when it is no text, has not exactly one `@` with text on both sides, has a domain that
- * is none, a control character or a lone surrogate, or is too long: answer 400.
+ * @throws {@link InvalidKeyError} when it is not a string, does not have exactly one `@` with characters on both sides,
+ * has an invalid domain, a control character or a lone surrogate, or is too long: answer 400.
  */
 export function canonicalEmail(text: string, options?: EmailOptions): string {
   const { dropTags, dropGmailDots } = known(options, EMAIL)
@@ -32,12 +32,13 @@ export function canonicalEmail(text: string, options?: EmailOptions): string {
 }
 
 /**
- * The canonical spelling of a user name, to look the account up by and to make keys of: NFKC and lower case, one
- * character at a time (ß stays apart from ss), without white space around it. Applying it twice changes nothing.
+ * Returns the canonical spelling of a user name, for looking up the account and for making keys: NFKC and lower case,
+ * one character at a time (ß stays distinct from ss), without surrounding white space. Applying it twice changes
+ * nothing.
  *
  * @param text - at most 1,024 bytes as UTF-8
- * @throws {@link InvalidKeyError} when it is no text, is empty, has a control character or a lone surrogate, or is too
- * long: answer 400.
+ * @throws {@link InvalidKeyError} when it is not a string, is empty, has a control character or a lone surrogate, or is
+ * too long: answer 400.
  */
 export function canonicalUsername(text: string): string {
   return unwrap(native.canonicalUsername(text))

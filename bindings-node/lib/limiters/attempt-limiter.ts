@@ -1,4 +1,4 @@
-/** Strikes and lockout for one key at a time. Decides nothing: the native module does. */
+/** Strikes and lockout for one key at a time. The native module decides. */
 import { ConfigError } from '../errors.js'
 import { type Handle, type NativeAttemptLimiter, native } from '../native/binding.js'
 import { raise, unwrap } from '../native/failure.js'
@@ -11,13 +11,13 @@ import { type CommonOptions, commonOptions } from './common-options.js'
 import { Decision, type Outcome, wait } from './decision.js'
 import { type Stats, statsFrom } from './stats.js'
 
-/** What an {@link AttemptLimiter} can be given. */
+/** The options of an {@link AttemptLimiter}. */
 export interface AttemptLimiterOptions extends CommonOptions {
   /** The attempt that engages the lockout: 1 to 1024. */
   readonly threshold: number
-  /** How long the lockout lasts after that attempt, and how long a quiet key keeps its strikes. */
+  /** How long the lockout lasts after that attempt, and how long an idle key keeps its strikes. */
   readonly lockoutWindow: Duration
-  /** How many keys are kept; at the cap the least recently active key that is not locked is dropped. */
+  /** How many keys are kept. At the cap the least recently active key that is not locked is dropped. */
   readonly maxTrackedKeys?: number | undefined
   /** Its name in decisions, stats and a store's keys: `[a-z0-9-]{1,32}`. Required with a store. */
   readonly name?: string | undefined
@@ -26,7 +26,7 @@ export interface AttemptLimiterOptions extends CommonOptions {
 /** What a cancel did. */
 export type Cancelled = 'nothing' | 'givenBack' | 'lifted'
 
-/** What {@link AttemptLimiter.reserve} answers. */
+/** The result of {@link AttemptLimiter.reserve}. */
 export interface Reserved {
   readonly outcome: Outcome
   readonly reservation: Reservation
@@ -46,9 +46,9 @@ const CANCELLED = ['nothing', 'givenBack', 'lifted'] as const
 
 let handleOf: (reservation: Reservation) => Handle
 
-/** One counted attempt, to be cancelled if it should not have counted. Made by {@link AttemptLimiter.reserve}. */
+/** One counted attempt that can be cancelled if it should not have counted. Made by {@link AttemptLimiter.reserve}. */
 export class Reservation {
-  /** The answer that the attempt got. */
+  /** The decision about the attempt. */
   readonly decision: Decision
   readonly #handle: Handle
 
@@ -70,18 +70,19 @@ export class Reservation {
 
 /**
  * Counts the attempts of a key and locks it at the threshold, for the lockout window. Denied attempts change nothing:
- * hammering a locked key cannot extend its lockout. Attempts that stay just under one window apart accumulate for ever.
+ * hammering a locked key cannot extend its lockout. Attempts that stay just under one window apart accumulate forever.
  *
- * Keys are any texts that are not empty; only their hash is kept. An empty key or one that is no text is an
- * {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins. Decided in one step, in memory at the call; with
- * a store the request is sent at the call, its failure is a value as `onError` says, and the ...Sync twins throw.
+ * A key is any string that is not empty; only its hash is kept. An empty key, or one that is not a string, is an
+ * {@link InvalidKeyError}: a rejection, and thrown by the ...Sync methods. In memory a call is decided immediately, in
+ * one step. With a store the request is sent immediately, a failure is handled as `onError` says, and the ...Sync
+ * methods throw.
  *
  * @example
  * ```ts
  * const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
  * if (!(await strikes.attempt(username))) return tooManyAttempts()
  * ```
- * @throws {@link ConfigError} that names the piece and the bound.
+ * @throws {@link ConfigError} that names the parameter and the bound.
  */
 export class AttemptLimiter {
   readonly #native: NativeAttemptLimiter
@@ -99,12 +100,12 @@ export class AttemptLimiter {
     this.#names = [this.#native.name]
   }
 
-  /** Counts one attempt, or denies it. The outcome of a denial is 0 and so falsy. */
+  /** Counts one attempt, or denies it. The outcome of a denial is 0, hence falsy. */
   async attempt(key: string, at?: At): Promise<Outcome> {
     return completed(this.#native.attempt(key, writeNow(at, this.#clock)), outcome, this.#store)
   }
 
-  /** {@link attempt}, at once. */
+  /** {@link attempt}, synchronously. */
   attemptSync(key: string, at?: At): Outcome {
     requireMemory(this.#store)
     const failed = this.#native.attempt(key, writeNow(at, this.#clock))
@@ -112,25 +113,25 @@ export class AttemptLimiter {
     return outcome()
   }
 
-  /** The same as {@link attempt}, with the whole answer. */
+  /** Does the same as {@link attempt}, and returns the whole decision. */
   async decide(key: string, at?: At): Promise<Decision> {
     return completed(this.#native.decide(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
-  /** {@link decide}, at once. */
+  /** {@link decide}, synchronously. */
   decideSync(key: string, at?: At): Decision {
     requireMemory(this.#store)
     unwrap(this.#native.decide(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
-  /** Counts one attempt, or denies it, so that it can be cancelled later. A denied reservation cancels nothing. */
+  /** Counts one attempt that can be cancelled later, or denies it. To cancel a denied reservation does nothing. */
   async reserve(key: string, at?: At): Promise<Reserved> {
     const reserved = this.#native.reserve(key, writeNow(at, this.#clock))
     return completed(reserved, (handle) => this.#reserved(handle), this.#store)
   }
 
-  /** {@link reserve}, at once. */
+  /** {@link reserve}, synchronously. */
   reserveSync(key: string, at?: At): Reserved {
     requireMemory(this.#store)
     return this.#reserved(unwrap(this.#native.reserve(key, writeNow(at, this.#clock))))
@@ -141,43 +142,48 @@ export class AttemptLimiter {
     return completed(this.#native.cancel(handleOf(reservation), writeNow(at, this.#clock)), cancelled, this.#store)
   }
 
-  /** {@link cancel}, at once. */
+  /** {@link cancel}, synchronously. */
   cancelSync(reservation: Reservation, at?: At): Cancelled {
     requireMemory(this.#store)
     unwrap(this.#native.cancel(handleOf(reservation), writeNow(at, this.#clock)))
     return cancelled()
   }
 
-  /** Whether an attempt would be denied. Counts nothing. */
+  /** Returns whether an attempt would be denied. Counts nothing. */
   async locked(key: string, at?: At): Promise<boolean> {
     return completed(this.#native.locked(key, writeNow(at, this.#clock)), flag, this.#store)
   }
 
-  /** {@link locked}, at once. */
+  /** {@link locked}, synchronously. */
   lockedSync(key: string, at?: At): boolean {
     requireMemory(this.#store)
     unwrap(this.#native.locked(key, writeNow(at, this.#clock)))
     return flag()
   }
 
-  /** The wait in milliseconds that an attempt would be told; null when it would be admitted. Counts nothing. */
+  /**
+   * Returns the wait in milliseconds that a denial would have; null when an attempt would be admitted. Counts nothing.
+   */
   async retryAfterMs(key: string, at?: At): Promise<number | null> {
     return completed(this.#native.retryAfter(key, writeNow(at, this.#clock)), wait, this.#store)
   }
 
-  /** {@link retryAfterMs}, at once. */
+  /** {@link retryAfterMs}, synchronously. */
   retryAfterMsSync(key: string, at?: At): number | null {
     requireMemory(this.#store)
     unwrap(this.#native.retryAfter(key, writeNow(at, this.#clock)))
     return wait()
   }
 
-  /** Forgets the key, its lockout included. Answers whether it is forgotten: in memory always, by a store if it was reached. */
+  /**
+   * Forgets the key, its lockout included. Returns whether it was forgotten: always in memory, and when a store was
+   * reached.
+   */
   async reset(key: string): Promise<boolean> {
     return completed(this.#native.reset(key), flag, this.#store)
   }
 
-  /** {@link reset}, at once. */
+  /** {@link reset}, synchronously. */
   resetSync(key: string): boolean {
     requireMemory(this.#store)
     unwrap(this.#native.reset(key))
@@ -187,14 +193,14 @@ export class AttemptLimiter {
   /**
    * Drops the oldest counted attempt of a key that is not locked.
    *
-   * @deprecated It cannot tell whose attempt it drops: use {@link reserve} and {@link cancel}.
+   * @deprecated It cannot know whose attempt it drops: use {@link reserve} and {@link cancel}.
    */
   async refund(key: string, at?: At): Promise<void> {
     await completed(this.#native.refund(key, writeNow(at, this.#clock)), nothing, this.#store)
   }
 
   /**
-   * {@link refund}, at once.
+   * {@link refund}, synchronously.
    *
    * @deprecated Use {@link reserveSync} and {@link cancelSync}.
    */
@@ -203,12 +209,12 @@ export class AttemptLimiter {
     unwrap(this.#native.refund(key, writeNow(at, this.#clock)))
   }
 
-  /** How many keys this process itself holds. */
+  /** The number of keys that this process keeps. */
   get size(): number {
     return this.#native.size()
   }
 
-  /** What it has counted so far. */
+  /** Returns what it has counted so far. */
   stats(): Stats {
     return statsFrom(unwrap(this.#native.stats()))
   }

@@ -1,4 +1,4 @@
-/** What one call counted, to be settled once. Decides nothing: the native module does. */
+/** What one call counted, to be settled once. The native module decides. */
 import { type Done, type Handle, native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
 import { completed, requireMemory } from '../native/promises.js'
@@ -19,15 +19,18 @@ import { type KeyRule, namesOf } from '../rules/rule.js'
 import type { RedisStore } from '../store.js'
 import { Decision } from './decision.js'
 
-/** How a success is settled. Rules as objects or by name; one that no key of the attempt is under is passed over. */
+/**
+ * How a success settles an attempt. Rules are passed as objects or names; a rule without a key in the attempt is
+ * skipped.
+ */
 export interface SuccessOptions extends AtOptions {
   /** Forget everything counted under these keys. */
   readonly forgive?: readonly (KeyRule | string)[] | undefined
   /** Take back this attempt alone; lifts the lockout if this attempt engaged it. */
   readonly giveBack?: readonly (KeyRule | string)[] | undefined
   /**
-   * Forget everything under keys that are built from an address. Apart from `forgive`, since an attacker with one valid
-   * account would wipe the limit on the address from which they attack.
+   * Forget everything under keys that are made of an address. Separate from `forgive`, since an attacker with one valid
+   * account would wipe the limit on the address that they attack from.
    */
   readonly forgiveAddress?: readonly (KeyRule | string)[] | undefined
 }
@@ -35,12 +38,12 @@ export interface SuccessOptions extends AtOptions {
 const SUCCESS: ReadonlySet<string> = new Set(['forgive', 'giveBack', 'forgiveAddress', 'now'])
 
 /**
- * One attempt that was counted under all of its keys, or denied: test {@link allowed}, since the object itself is always
- * true. It stays counted unless it is settled, by {@link success}, {@link failure} or {@link cancel}. Settling it again, or
- * settling a denied one, does nothing and answers false.
+ * One attempt that was counted under all of its keys, or denied: test {@link allowed}, since the object itself is
+ * always truthy. It stays counted unless it is settled, by {@link success}, {@link failure} or {@link cancel}. Settling
+ * it again, or settling a denied one, does nothing and returns false.
  */
 export class Attempt {
-  /** The answer of the limiter. */
+  /** The decision of the limiter. */
   readonly decision: Decision
   readonly #handle: Handle
   readonly #clock: Clock | undefined
@@ -60,14 +63,14 @@ export class Attempt {
   }
 
   /**
-   * Settles it as a success: what is not forgiven or given back stays counted. Answers whether this call settled it; with
-   * a store also false if it was not reached.
+   * Settles it as a success: what is neither forgiven nor given back stays counted. Returns whether this call settled
+   * it; false, too, when a store was not reached.
    */
   async success(options?: SuccessOptions): Promise<boolean> {
     return completed(this.#success(options), flag, this.#store)
   }
 
-  /** {@link success}, at once. */
+  /** {@link success}, synchronously. */
   successSync(options?: SuccessOptions): boolean {
     requireMemory(this.#store)
     unwrap(this.#success(options))
@@ -75,25 +78,25 @@ export class Attempt {
   }
 
   /**
-   * Settles it as a wrong guess: it stays counted, whatever is called later. Nothing needs this call, since an attempt
-   * stays counted anyway; it makes sure that no error named in `giveBackOn`, and no later cancel, takes the guess back.
-   * Answers whether this call settled it. It is settled at the call.
+   * Settles it as a wrong guess: it stays counted, whatever is called later. An attempt stays counted without this
+   * call, too; the call makes sure that no error named in `giveBackOn`, and no later cancel, takes the guess back.
+   * Returns whether this call settled it. It is settled immediately.
    */
   async failure(): Promise<boolean> {
     return this.#failure()
   }
 
-  /** {@link failure}, at once. */
+  /** {@link failure}, synchronously. */
   failureSync(): boolean {
     return this.#failure()
   }
 
-  /** Takes everything back that it counted. Answers as {@link success} does. */
+  /** Takes back everything that it counted. Returns the same as {@link success}. */
   async cancel(at?: At): Promise<boolean> {
     return completed(native.attemptCancel(this.#handle, writeNow(at, this.#clock)), flag, this.#store)
   }
 
-  /** {@link cancel}, at once. */
+  /** {@link cancel}, synchronously. */
   cancelSync(at?: At): boolean {
     requireMemory(this.#store)
     unwrap(native.attemptCancel(this.#handle, writeNow(at, this.#clock)))
@@ -101,14 +104,14 @@ export class Attempt {
   }
 
   /**
-   * Counts further keys under the same attempt; those that it already holds are not counted again. A denial leaves it
-   * as it was.
+   * Counts more keys under the same attempt; keys that it already has are not counted again. A denial leaves it as it
+   * was.
    */
   async extend(keys: Keys, options?: CallOptions): Promise<Decision> {
     return completed(this.#extend(keys, options), () => new Decision(ruleNames), this.#store)
   }
 
-  /** {@link extend}, at once. */
+  /** {@link extend}, synchronously. */
   extendSync(keys: Keys, options?: CallOptions): Decision {
     requireMemory(this.#store)
     unwrap(this.#extend(keys, options))
@@ -121,7 +124,7 @@ export class Attempt {
   }
 
   /**
-   * Gives back what a failure of the application ended: everything but what was counted on an address alone.
+   * Gives back, after a failure of the application, everything but what was counted on an address alone.
    *
    * @internal
    */

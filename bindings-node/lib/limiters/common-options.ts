@@ -4,13 +4,18 @@ import type { NativeStorage } from '../native/binding.js'
 import type { Clock } from '../options/call.js'
 import { handleOf, type OnError, type RedisStore } from '../store.js'
 
-/** What every limiter can be given. */
+/** The options that all limiters share. */
 export interface CommonOptions {
   /** Where the counts live; by default the memory of this process. A limiter with a store has no ...Sync methods. */
   readonly store?: RedisStore | undefined
-  /** What to answer when the store cannot be asked; by default what the store says. Has no effect without one. */
+  /**
+   * What to do when the store cannot be reached; by default the store's own `onError`. Has no effect without a store.
+   */
   readonly onError?: OnError | undefined
-  /** Where the time comes from. Defaults to the store's clock, in memory to a monotonic one anchored to the Unix epoch. */
+  /**
+   * Where the time comes from. Defaults to the store's clock; in memory to a monotonic clock anchored to the Unix
+   * epoch.
+   */
   readonly clock?: Clock | undefined
 }
 

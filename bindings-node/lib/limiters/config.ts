@@ -8,17 +8,20 @@ import { type OnError, RedisStore, type RedisStoreOptions } from '../store.js'
 /** A rule as plain data: its rates, its rates with options, or strikes. */
 export type RuleConfig = string | (RuleOptions & { readonly rates: string }) | StrikeRuleOptions
 
-/** What {@link Limiter.fromConfig} takes. */
+/** The argument of {@link Limiter.fromConfig}. */
 export interface LimiterConfig {
-  /** The URL of a {@link RedisStore}, which the limiter makes and keeps as its `store`. Without it the counts live in memory. */
+  /**
+   * The URL of a {@link RedisStore}, which the limiter makes and keeps as its `store`. Without it the counts are in
+   * memory.
+   */
   readonly redis?: string | undefined
-  /** What every key of the store begins with. Has no effect without `redis`, as those below. */
+  /** What every key of the store begins with. Has no effect without `redis`, like the options below. */
   readonly prefix?: string | undefined
-  /** What to answer when the store cannot be asked. */
+  /** What to do when the store cannot be reached. */
   readonly onError?: OnError | undefined
   /** The bound on every call to the store. */
   readonly timeout?: Duration | undefined
-  /** Told what happens to the store. */
+  /** Called with each event of the store. */
   readonly onEvent?: RedisStoreOptions['onEvent']
   /** How many windows (one per key and rate) are kept, and how many keys of each strike rule. */
   readonly capacity?: number | undefined
@@ -40,14 +43,14 @@ const CONFIG: ReadonlySet<string> = new Set([
 ])
 const RATES: ReadonlySet<string> = new Set(['rates', 'ipv6Prefix', 'secret', 'by'])
 
-/** The options of the limiter, and its rules. */
+/** Reads the options of the limiter and its rules. */
 export function readConfig(config: LimiterConfig) {
-  // Nothing at all is a variable that was not set; a limiter without rules would be taken for a guarded one.
+  // Undefined is a variable that was not set: a limiter without rules would be taken for a guarded one.
   if (config === undefined || config === null) throw new ConfigError('options must be a plain object')
   const { redis, prefix, timeout, onEvent, onError, capacity, clock, rules } = known(config, CONFIG)
-  // A Map or a list of rules has no names of rules, so it would make none.
+  // A Map or a list has no rules by name, so it would make none.
   if (rules !== undefined && !isPlain(rules)) throw new ConfigError('rules must be a plain object')
-  // Without a prototype, so that a name can only find a rule.
+  // Without a prototype, so that a name finds only rules.
   const made: Record<string, Rule | StrikeRule> = Object.create(null)
   for (const [name, rule] of Object.entries(rules ?? {})) made[name] = readRule(name, rule)
   const store =

@@ -1,7 +1,7 @@
-/** The whole answer of a limiter, read from the slots. */
+/** The decision of a limiter, read from the slots. */
 import { ENGAGED, numbers, Slot } from '../native/slots.js'
 
-/** What became of an attempt. Numbers, so that a denial is falsy. */
+/** The outcome of an attempt. Numbers, so that a denial is falsy. */
 export const Outcome = {
   /** Not admitted; nothing was counted. */
   Denied: 0,
@@ -11,19 +11,19 @@ export const Outcome = {
   AllowedLastAttempt: 2,
 } as const
 
-/** What became of an attempt, as a number. */
+/** The outcome of an attempt, as a number. */
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 
 /**
- * Why an attempt was denied: a rate was spent, a lockout stands, a table is full of live lockouts, or the store could
- * not be asked.
+ * Why an attempt was denied: a rate was used up, a key was locked, a table was full of live lockouts, or the store
+ * could not be reached.
  */
 export type Reason = 'limited' | 'locked' | 'saturated' | 'unavailable'
 
 const REASONS = [null, 'limited', 'locked', 'saturated', 'unavailable'] as const
 const NONE: readonly string[] = Object.freeze([])
 
-/** The whole answer of a limiter. A denial is a value, never an error. */
+/** The decision of a limiter. A denial is a value, never an error. */
 export class Decision {
   /** Whether the attempt was admitted. */
   readonly allowed: boolean
@@ -33,15 +33,20 @@ export class Decision {
   readonly reason: Reason | null
   /** The name of the rule that denied it, the one with the longest wait; null when it was admitted. */
   readonly rule: string | null
-  /** Milliseconds until the same attempt would be admitted, in steps of a microsecond. 0 when admitted, null for never. */
+  /**
+   * Milliseconds until the same attempt would be admitted, in steps of a microsecond. 0 when admitted, null for never.
+   */
   readonly retryAfterMs: number | null
-  /** The same for a Retry-After header: whole seconds, rounded up, at least 1 on a denial. 0 when admitted, null for never. */
+  /**
+   * The same for a Retry-After header: whole seconds, rounded up, at least 1 on a denial. 0 when admitted, null for
+   * never.
+   */
   readonly retryAfterSeconds: number | null
-  /** How many attempts of cost 1 are left now, the least over all rules. */
+  /** How many attempts of cost 1 are left now, the minimum over all rules. */
   readonly remaining: number
-  /** Milliseconds until everything is forgotten if nothing else comes, the longest over all rules. */
+  /** Milliseconds until everything is forgotten if no attempt follows, the maximum over all rules. */
   readonly resetAfterMs: number
-  /** Whether this process answered alone because its store could not be asked. */
+  /** Whether this process decided alone because its store could not be reached. */
   readonly degraded: boolean
   /** The names of the rules whose lockout this attempt engaged. */
   readonly engaged: readonly string[]
@@ -52,7 +57,7 @@ export class Decision {
    * @internal
    */
   constructor(names: readonly string[]) {
-    // Whole numbers in 32 bits are kept in the object itself; every other number would be an allocation of its own.
+    // Whole numbers in 32 bits are kept in the object itself; any other number would be an allocation.
     const outcome = (numbers[Slot.Outcome] | 0) as Outcome
     const seconds = numbers[Slot.RetryAfterSeconds] | 0
     const rule = numbers[Slot.Rule]
@@ -71,10 +76,10 @@ export class Decision {
   }
 }
 
-/** The wait in milliseconds that a call wrote into the slots; null when there is none. */
+/** Reads the wait in milliseconds that a call wrote into the slots; null when there is none. */
 export const wait = (): number | null => milliseconds(numbers[Slot.RetryAfter])
 
-/** A duration in microseconds as milliseconds; -1 stands for none. */
+/** Converts microseconds to milliseconds; -1 to null. */
 export function milliseconds(micros: number): number | null {
   return micros < 0 ? null : micros / 1000
 }

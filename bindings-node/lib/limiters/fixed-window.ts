@@ -1,4 +1,4 @@
-/** A budget per window that opens at the first attempt. Decides nothing: the native module does. */
+/** A budget per window that opens at the first attempt. The native module decides. */
 import { type NativeFixedWindow, native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
 import { completed, requireMemory } from '../native/promises.js'
@@ -10,7 +10,7 @@ import { type CommonOptions, commonOptions } from './common-options.js'
 import { Decision } from './decision.js'
 import { type Stats, statsFrom } from './stats.js'
 
-/** What a {@link FixedWindow} can be given. */
+/** The options of a {@link FixedWindow}. */
 export interface FixedWindowOptions extends CommonOptions {
   /** Attempts in one window: 1 to 2^26. */
   readonly limit: number
@@ -25,19 +25,19 @@ export interface FixedWindowOptions extends CommonOptions {
 const OPTIONS: ReadonlySet<string> = new Set(['limit', 'window', 'maxKeys', 'name', 'store', 'onError', 'clock'])
 
 /**
- * So many attempts in a window that opens at the first one, not on the calendar. Up to 2 * limit - 1 attempts can land
- * inside one window's length across a boundary.
+ * Admits `limit` attempts in a window that opens at the first one, not on the calendar. Up to 2 * limit - 1 attempts
+ * can pass inside one window's length across a boundary.
  *
- * An empty key or one that is no text is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync twins.
- * Decided in one step, in memory at the call; with a store the request is sent at the call, its failure is a value as
- * `onError` says, and the ...Sync twins throw.
+ * An empty key, or one that is not a string, is an {@link InvalidKeyError}: a rejection, and thrown by the ...Sync
+ * methods. In memory a call is decided immediately, in one step. With a store the request is sent immediately, a
+ * failure is handled as `onError` says, and the ...Sync methods throw.
  *
  * @example
  * ```ts
  * const window = new FixedWindow({ limit: 5, window: '1m' })
  * const decision = await window.consume(username)
  * ```
- * @throws {@link ConfigError} that names the piece and the bound.
+ * @throws {@link ConfigError} that names the parameter and the bound.
  */
 export class FixedWindow {
   readonly #native: NativeFixedWindow
@@ -66,43 +66,43 @@ export class FixedWindow {
     return completed(this.#native.consume(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
-  /** {@link consume}, at once. */
+  /** {@link consume}, synchronously. */
   consumeSync(key: string, at?: At): Decision {
     requireMemory(this.#store)
     unwrap(this.#native.consume(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
-  /** What {@link consume} would answer, with what is left as it is now. Counts nothing. */
+  /** Returns what {@link consume} would return, with `remaining` as it is now. Counts nothing. */
   async peek(key: string, at?: At): Promise<Decision> {
     return completed(this.#native.peek(key, writeNow(at, this.#clock)), () => this.#decision(), this.#store)
   }
 
-  /** {@link peek}, at once. */
+  /** {@link peek}, synchronously. */
   peekSync(key: string, at?: At): Decision {
     requireMemory(this.#store)
     unwrap(this.#native.peek(key, writeNow(at, this.#clock)))
     return this.#decision()
   }
 
-  /** Forgets the key. Answers whether it is forgotten: in memory always, by a store if it was reached. */
+  /** Forgets the key. Returns whether it was forgotten: always in memory, and when a store was reached. */
   async reset(key: string): Promise<boolean> {
     return completed(this.#native.reset(key), flag, this.#store)
   }
 
-  /** {@link reset}, at once. */
+  /** {@link reset}, synchronously. */
   resetSync(key: string): boolean {
     requireMemory(this.#store)
     unwrap(this.#native.reset(key))
     return flag()
   }
 
-  /** How many keys this process itself holds. */
+  /** The number of keys that this process keeps. */
   get size(): number {
     return this.#native.size()
   }
 
-  /** What it has counted so far. */
+  /** Returns what it has counted so far. */
   stats(): Stats {
     return statsFrom(unwrap(this.#native.stats()))
   }

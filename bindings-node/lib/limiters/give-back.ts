@@ -1,18 +1,18 @@
 /**
  * What an error that leaves a handler does to its attempt: nothing, unless its class is named in `giveBackOn`.
  *
- * Knows no framework. Invariant: an error that nobody named leaves the attempt counted, and so do errors of this package and
- * an AbortError, whatever is named: a client that hangs up has still guessed.
+ * Knows no framework. Invariant: an error that is not named leaves the attempt counted. So do errors of this package
+ * and an AbortError, even if they are named: a client that hangs up has still guessed.
  */
 import { ConfigError, DoorkeepError } from '../errors.js'
 import type { Attempt } from './attempt.js'
 
 /** A class of errors. */
-// biome-ignore lint/suspicious/noExplicitAny: any constructor will do, whatever it takes
+// biome-ignore lint/suspicious/noExplicitAny: any constructor will do, whatever its parameters
 export type ErrorClass = abstract new (...args: any[]) => unknown
 
 /**
- * The classes in `giveBackOn`, one or several.
+ * Returns the classes in `giveBackOn`, one or several.
  *
  * @throws {@link ConfigError} when it lists something that is not a class.
  */
@@ -22,7 +22,7 @@ export function errorClasses(giveBackOn: ErrorClass | readonly ErrorClass[] | nu
   return list
 }
 
-// An arrow function has no prototype: `instanceof` would throw in place of the error at hand.
+// An arrow function has no prototype: `instanceof` would throw and hide the error at hand.
 function isClass(one: unknown): boolean {
   return typeof one === 'function' && typeof one.prototype === 'object' && one.prototype !== null
 }
@@ -36,10 +36,10 @@ export async function giveBackIfNamed(
   return isNamed(error, giveBackOn) && attempt.release()
 }
 
-/** Whether an error gives an attempt back. Of several errors at once, one that is not named is enough to leave it counted. */
+/** Returns whether an error gives an attempt back. In a group of errors, one that is not named leaves it counted. */
 export function isNamed(error: unknown, giveBackOn: readonly ErrorClass[]): boolean {
   const all = leaves(error)
-  // A group that holds nothing but itself names nothing.
+  // A group that contains only itself names nothing.
   return all.length > 0 && all.every((one) => !isKept(one) && giveBackOn.some((of) => one instanceof of))
 }
 
@@ -49,7 +49,7 @@ function isKept(error: unknown): boolean {
   )
 }
 
-/** The errors that an AggregateError holds, however deep, and any other error itself. Such a group may hold itself. */
+/** Returns the errors inside an AggregateError, however deep, or any other error itself. A group may contain itself. */
 function leaves(error: unknown): unknown[] {
   const found: unknown[] = []
   const seen = new Set<unknown>([error])

@@ -1,4 +1,4 @@
-/** Several keys, each under its rule, decided in one step. Decides nothing: the native module does. */
+/** Several keys, each under its rule, decided in one step. The native module decides. */
 import { ConfigError } from '../errors.js'
 import { type Done, type Handle, type NativeLimiter, native } from '../native/binding.js'
 import { raise, unwrap } from '../native/failure.js'
@@ -16,25 +16,25 @@ import { Decision } from './decision.js'
 import { type ErrorClass, errorClasses, isNamed } from './give-back.js'
 import { type Stats, statsFrom } from './stats.js'
 
-/** What a {@link Limiter} can be given. */
+/** The options of a {@link Limiter}. */
 export interface LimiterOptions extends CommonOptions {
   /** How many windows (one per key and rate) are kept, and how many keys of each strike rule. */
   readonly capacity?: number | undefined
 }
 
-/** What a run can be given. */
+/** The options of {@link Limiter.run}. */
 export interface RunOptions extends CallOptions {
   /**
-   * Classes of errors that report a failure of the application and no guess, such as a database that is down: an attempt
-   * that throws one is given back, except what was counted on an address alone. By default none.
+   * Classes of errors that report a failure of the application rather than a guess, such as a database that is down: an
+   * attempt that throws one is given back, except what was counted on an address alone. By default none.
    */
   readonly giveBackOn?: ErrorClass | readonly ErrorClass[] | undefined
 }
 
-/** What a run answers. */
+/** The result of {@link Limiter.run}. */
 export interface Ran<T> {
   readonly decision: Decision
-  /** What the function gave; undefined when the attempt was denied and the function not called. */
+  /** What the function returned; undefined when the attempt was denied and the function was not called. */
   readonly value: T | undefined
 }
 
@@ -42,10 +42,11 @@ const OPTIONS: ReadonlySet<string> = new Set(['store', 'onError', 'capacity', 'c
 const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'giveBackOn'])
 
 /**
- * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: one
- * denial anywhere, and nothing is counted anywhere. A denial is a value, never an error; errors say that the question
- * could not be asked. They are rejections, and thrown by the ...Sync twins. Decided in one step, in memory at the call;
- * with a store the request is sent at the call, its failure is a value as `onError` says, and the ...Sync twins throw.
+ * Decides calls over one or more keys, each under its own rule. All keys are tested before anything is counted: a
+ * denial by any rule counts nothing under any key. A denial is a value, never an error; an error means that the call
+ * itself was wrong. Errors are rejections, and thrown by the ...Sync methods. In memory a call is decided immediately,
+ * in one step. With a store the request is sent immediately, a failure is handled as `onError` says, and the ...Sync
+ * methods throw.
  *
  * @example
  * ```ts
@@ -54,7 +55,7 @@ const RUN: ReadonlySet<string> = new Set(['cost', 'now', 'giveBackOn'])
  * if (!attempt.allowed) return tooManyAttempts(attempt.decision.retryAfterSeconds)
  * if (await verify(email, password)) await attempt.success({ forgive: [accountIp] })
  * ```
- * @throws {@link ConfigError} that names the piece and the bound.
+ * @throws {@link ConfigError} that names the parameter and the bound.
  */
 export class Limiter {
   readonly #native: NativeLimiter
@@ -70,7 +71,7 @@ export class Limiter {
     this.#native = unwrap(native.limiter(capacity, storage))
   }
 
-  /** Makes a limiter, its store and its rules from plain data. Unknown names are refused. */
+  /** Makes a limiter, its store and its rules from plain data. Refuses unknown names. */
   static fromConfig(config: LimiterConfig): Limiter {
     const { rules, ...options } = readConfig(config)
     const limiter = new Limiter(options)
@@ -83,59 +84,63 @@ export class Limiter {
     return this.#rules
   }
 
-  /** The store that it was given or configured with; undefined in memory. */
+  /** The store that it was made with; undefined in memory. */
   get store(): RedisStore | undefined {
     return this.#store
   }
 
-  /** Counts a call under all of its keys, or denies it. A key named twice is counted once. 1 to 16 keys. */
+  /**
+   * Counts a call under all of its keys, or denies it. Accepts 1 to 16 keys; a key that is passed twice is counted
+   * once.
+   */
   async decide(keys: Keys, options?: CallOptions): Promise<Decision> {
     return completed(this.#ask(this.#native.decide, keys, options), decision, this.#store)
   }
 
-  /** {@link decide}, at once. */
+  /** {@link decide}, synchronously. */
   decideSync(keys: Keys, options?: CallOptions): Decision {
     this.#decideNow(keys, options)
     return new Decision(ruleNames)
   }
 
-  /** Counts like {@link decide} and answers only whether the call is allowed. */
+  /** Counts like {@link decide}, and returns only whether the call is allowed. */
   async allow(keys: Keys, options?: CallOptions): Promise<boolean> {
     return completed(this.#ask(this.#native.decide, keys, options), isAllowed, this.#store)
   }
 
-  /** {@link allow}, at once. */
+  /** {@link allow}, synchronously. */
   allowSync(keys: Keys, options?: CallOptions): boolean {
     this.#decideNow(keys, options)
     return isAllowed()
   }
 
-  /** What {@link decide} would answer; counts nothing. */
+  /** Returns what {@link decide} would return. Counts nothing. */
   async peek(keys: Keys, options?: CallOptions): Promise<Decision> {
     return completed(this.#ask(this.#native.peek, keys, options), decision, this.#store)
   }
 
-  /** {@link peek}, at once. */
+  /** {@link peek}, synchronously. */
   peekSync(keys: Keys, options?: CallOptions): Decision {
     requireMemory(this.#store)
     unwrap(this.#ask(this.#native.peek, keys, options))
     return decision()
   }
 
-  /** Counts an attempt under all of its keys, or denies it, to be settled once its outcome is known. */
+  /** Counts an attempt under all of its keys, or denies it. Settle it when its outcome is known. */
   async attempt(keys: Keys, options?: CallOptions): Promise<Attempt> {
     return completed(this.#ask(this.#native.attempt, keys, options), (handle) => this.#attempted(handle), this.#store)
   }
 
-  /** {@link attempt}, at once. */
+  /** {@link attempt}, synchronously. */
   attemptSync(keys: Keys, options?: CallOptions): Attempt {
     requireMemory(this.#store)
     return this.#attempted(unwrap(this.#ask(this.#native.attempt, keys, options)))
   }
 
   /**
-   * Runs `fn` inside an attempt. Denied: `fn` is not called. An error that `fn` throws is thrown on and leaves the attempt
-   * counted, unless `giveBackOn` names its class. An attempt that `fn` does not settle stays counted, too.
+   * Runs `fn` inside an attempt. `fn` is not called when the attempt is denied. An error that `fn` throws passes
+   * through and leaves the attempt counted, unless `giveBackOn` names its class. An attempt that `fn` does not settle
+   * stays counted, too.
    */
   async run<T>(keys: Keys, fn: (attempt: Attempt) => T | PromiseLike<T>, options?: RunOptions): Promise<Ran<T>> {
     const { giveBackOn, ...call } = runOptions(fn, options)
@@ -162,13 +167,16 @@ export class Limiter {
     }
   }
 
-  /** Forgets the keys, lockouts included. Answers whether they are forgotten: in memory always, by a store if it was reached. */
+  /**
+   * Forgets the keys, lockouts included. Returns whether they were forgotten: always in memory, and when a store was
+   * reached.
+   */
   async reset(keys: Keys): Promise<boolean> {
     writeKeys(keys)
     return completed(this.#native.reset(), flag, this.#store)
   }
 
-  /** {@link reset}, at once. */
+  /** {@link reset}, synchronously. */
   resetSync(keys: Keys): boolean {
     requireMemory(this.#store)
     writeKeys(keys)
@@ -176,12 +184,12 @@ export class Limiter {
     return flag()
   }
 
-  /** How many windows and strike keys this process itself holds. */
+  /** The number of windows and strike keys that this process keeps. */
   get size(): number {
     return this.#native.size()
   }
 
-  /** What it has counted so far. */
+  /** Returns what it has counted so far. */
   stats(): Stats {
     return statsFrom(unwrap(this.#native.stats()))
   }
@@ -195,7 +203,7 @@ export class Limiter {
     if (failed !== undefined) raise(failed)
   }
 
-  /** Lays the call into the slots and asks. The native functions belong to no object. */
+  /** Writes the arguments of a call into the slots and calls. Native functions need no `this`. */
   #ask<T extends Done | Handle>(
     native: (cost: unknown, now: unknown) => T,
     keys: Keys,

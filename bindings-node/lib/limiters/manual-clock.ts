@@ -1,17 +1,17 @@
-/** A clock that stands still until it is told to move, for tests. */
+/** A clock for tests that moves only when a test moves it. */
 import { native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
 import type { Duration } from '../options/options.js'
 
-/** Reading the time is calling it. */
+/** Call it to read the time. */
 export interface ManualClock {
-  /** The time in milliseconds since the Unix epoch. */
+  /** Returns the time in milliseconds since the Unix epoch. */
   // biome-ignore lint/style/useShorthandFunctionType: only an interface merges with the class
   (): number
 }
 
 /**
- * A clock to pass as `clock`: it moves only when told to.
+ * A clock to pass as `clock`, which moves only when `advance` or `set` is called.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export class ManualClock extends class {
     this.#micros = unwrap(native.now((this.#micros + unwrap(native.span(duration))) / 1000))
   }
 
-  /** Moves it to a moment, in milliseconds since the Unix epoch; back is allowed. */
+  /** Moves it to a moment, in milliseconds since the Unix epoch; moving back is allowed. */
   set(now: number): void {
     this.#micros = unwrap(native.now(now))
   }

@@ -1,9 +1,9 @@
 /**
- * Loads the native module and says what its functions take and give.
+ * Loads the native module, and has the types of its functions.
  *
- * A function answers `undefined` when its result lies in the slots (`slots.ts`), a value, or a {@link Failed}; it never
- * throws. Those of a limiter with a store answer the ticket of the call, a number that `bridge.ts` waits for and only
- * `bridge.ts` tells apart. Invariant: the native module and the package are of one version.
+ * A function returns `undefined` when its result is in the slots (`slots.ts`), a value, or a {@link Failed}; it never
+ * throws. A function of a limiter with a store returns the id of the pending call, a number that only `promises.ts`
+ * understands. Invariant: the native module and the package have the same version.
  */
 
 /** A failure as data; `failure.ts` makes the error. */
@@ -14,19 +14,19 @@ export interface Failed {
   }
 }
 
-/** The answer of a function whose result lies in the slots. */
+/** What a function returns whose result is in the slots. */
 export type Done = undefined | Failed
 
-/** The store of a limiter, none for memory, and its `onError`. */
+/** The store of a limiter, undefined for memory, and its `onError`. */
 export type NativeStorage = readonly [store: Handle | undefined, onError: Given]
 
-/** What happened to a store, as `store.ts` describes it. */
+/** An event of a store; its members are described in `store.ts`. */
 export type NativeEvent = { readonly type: string }
 
-/** What JavaScript holds without seeing inside: a native store, attempt or reservation. */
+/** An opaque native value: a store, an attempt or a reservation. */
 export type Handle = { readonly __handle: unique symbol }
 
-/** Judged by the core, whatever it is. */
+/** Any value: the core checks it. */
 type Given = unknown
 
 export interface NativeAttemptLimiter {
@@ -43,7 +43,7 @@ export interface NativeAttemptLimiter {
   stats(): string
 }
 
-/** The keys of its calls lie in the slots. */
+/** The keys of its calls are in the slots. */
 export interface NativeLimiter {
   decide(cost: Given, now: Given): Done
   peek(cost: Given, now: Given): Done
@@ -85,7 +85,7 @@ export interface NativeRule {
   readonly lockoutWindowMicros: number
 }
 
-/** A decision on its way back. */
+/** A decision on its way back to the core. */
 export type NativeDecision = readonly [
   outcome: number,
   reason: string | null,
@@ -95,15 +95,15 @@ export type NativeDecision = readonly [
   resetAfterMs: number,
 ]
 
-/** Who finds clients, as the core describes it. */
+/** A `ClientIp` as the core describes it. */
 export interface NativeClientIp {
   readonly handle: Handle
   readonly header: string
-  /** Canonical texts with commas between them. */
+  /** Canonical strings, separated by commas. */
   readonly trustedProxies: string
-  /** The headers whose lines `clientIpResolve` takes, in lower case, with commas between them. */
+  /** The headers whose lines `clientIpResolve` reads, in lower case, separated by commas. */
   readonly headerNames: string
-  /** How much of the end of a line is looked at. */
+  /** How many characters at the end of a line are read. */
   readonly reach: number
 }
 
@@ -113,7 +113,7 @@ export interface NativeRate {
   readonly periodMicros: number
 }
 
-/** What the module exports. Test runners hand the same exports to every copy of the package that they load. */
+/** The exports of the module. Test runners pass the same exports to every copy of the package that they load. */
 interface Exports {
   readonly version: string
   /** Functions and memory for one copy of the package. */
@@ -162,7 +162,7 @@ interface Native {
   key(rule: number, part: string): Done
   keyOfParts(rule: number, parts: readonly Given[]): Done
   ipKey(rule: number, address: Given): Done
-  /** The keys from position `first` on lie in the slots, and how many there are. A string is a warning. */
+  /** The keys from position `first` on are in the slots, and the number of all keys. A string is a warning. */
   keysFor(
     rules: readonly number[],
     address: Given,
@@ -175,7 +175,7 @@ interface Native {
   lint(rules: readonly number[], forgive: readonly Given[]): readonly string[] | Failed
   refuseClaim(name: string): Failed
   httpStatus(decision: NativeDecision): number | Failed
-  /** The keys lie in the slots. Names and values by turns. */
+  /** The keys are in the slots. Returns names and values alternately. */
   httpHeaders(decision: NativeDecision, roundUp: Given, rateLimit: boolean): readonly string[] | Failed
   httpRoundUp(roundUp: Given): Done
   clientIp(trustedProxies: readonly Given[], header: Given): NativeClientIp | Failed
@@ -198,7 +198,6 @@ interface Native {
   attemptCancel(attempt: Handle, now: Given): Done
   attemptRelease(attempt: Handle, now: Given): Done
   attemptExtend(cost: Given, now: Given, attempt: Handle): Done
-  /** Name and columns of each table by turns. */
   span(duration: Given): number | Failed
   now(moment: Given): number | Failed
   unknownOption(name: string): Failed
@@ -219,7 +218,7 @@ function load(): Exports {
   )
 }
 
-/** The names under which the build files a binary for this machine. Which C library Linux has is found by trying. */
+/** Returns the suffixes of the binaries for this machine. Which C library Linux has is found by trying. */
 function platforms(): string[] {
   const { platform, arch } = process
   if (platform === 'linux') return [`linux-${arch}-gnu`, `linux-${arch}-musl`]

@@ -1,9 +1,9 @@
 /**
  * Promises for answers that arrive later than their call, from a store.
  *
- * A native function that calls a store returns a number, the id of the pending call; the native module wakes the loop when
- * answers have arrived, and they are taken in one batch. Knows no limiter. Invariant: what `read` takes from the slots
- * belongs to that call, since nothing runs between `nextCompletion` and it.
+ * A native function that calls a store returns a number, the id of the pending call; the native module wakes the loop
+ * when answers have arrived, and they are taken in one batch. Knows no limiter. Invariant: what `read` takes from the
+ * slots belongs to that call, since nothing runs between `nextCompletion` and it.
  */
 import { ConfigError } from '../errors.js'
 import { type Handle, native } from './binding.js'

@@ -1,28 +1,28 @@
 /**
- * What one call is given: a moment and a cost. Both cross in the slots where they can.
+ * The arguments of one call: a moment and a cost. Valid numbers cross in the slots.
  *
- * Holds no default value and no bound.
+ * Has no default value and no bound.
  */
 import { native } from '../native/binding.js'
 import { raise } from '../native/failure.js'
 import { IN_ARGUMENT, LEFT_OUT, numbers, Slot } from '../native/slots.js'
 import { isPlain, known, notPlain } from './options.js'
 
-/** Gives the current time in milliseconds since the Unix epoch; fractions carry microseconds. Read once per call. */
+/** Returns the current time in milliseconds since the Unix epoch; fractions are microseconds. Called once per call. */
 export type Clock = () => number
 
 /** When a call happens. */
 export interface AtOptions {
-  /** Milliseconds since the Unix epoch, 0 to 2^52 microseconds; fractions carry microseconds. Defaults to the clock. */
+  /** Milliseconds since the Unix epoch, 0 to 2^52 microseconds; fractions are microseconds. Defaults to the clock. */
   readonly now?: number | undefined
 }
 
-/** When a call happens: as an option, or as the bare number of milliseconds. */
+/** When a call happens: as an option, or a number of milliseconds alone. */
 export type At = number | AtOptions | undefined
 
-/** What a call over several keys can be given. */
+/** The options of a call over several keys. */
 export interface CallOptions extends AtOptions {
-  /** How much the call counts on each rate, a whole number from 0. Defaults to 1; 0 only asks. */
+  /** How much the call counts on each rate, a whole number from 0. Defaults to 1; 0 only tests. */
   readonly cost?: number | undefined
 }
 
@@ -30,22 +30,22 @@ const NONE: CallOptions = Object.freeze(Object.create(null))
 const AT: ReadonlySet<string> = new Set(['now'])
 
 /**
- * The moment of the next native call, from its options or the limiter's clock. Lies in the slots after this; what is
- * given back is the argument to pass, for the core to refuse when it is no moment.
+ * Writes the moment of the next native call into its slot, from the options or the limiter's clock. Returns the
+ * argument to pass, which the core refuses when it is not a moment.
  */
 export function writeNow(at: At, clock: Clock | undefined): unknown {
   return writeInstant(typeof at === 'object' && at !== null ? known(at, AT).now : at, clock)
 }
 
-/** The same for a moment that was taken out of its options before. */
+/** Like {@link writeNow}, for a moment that was already read from its options. */
 export function writeInstant(given: unknown, clock: Clock | undefined): unknown {
-  // A clock that tells nothing is broken: the core must refuse it, and not take the time from elsewhere.
+  // A clock that returns nothing is broken: the core must refuse it, rather than use another clock.
   const now = given ?? (clock && (clock() ?? Number.NaN))
   numbers[Slot.Now] = toSlot(now)
   return now
 }
 
-/** The cost of the next native call, in the slots after this, and the argument to pass as above. */
+/** Writes the cost of the next native call into its slot. Returns the argument to pass, as {@link writeNow} does. */
 export function writeCost(cost: unknown): unknown {
   numbers[Slot.Cost] = toSlot(cost)
   return cost
@@ -57,8 +57,8 @@ function toSlot(given: unknown): number {
 }
 
 /**
- * The cost and the moment of a call over keys. The same as {@link known}, for a call that takes less time than that: it
- * goes through the names that are there, and not through all that might be.
+ * Reads the cost and the moment of a call over keys. Does the same as {@link known} in less time, which matters on this
+ * path: it visits the properties that exist, not all that might.
  */
 export function callOptions(options: CallOptions | undefined): CallOptions {
   if (options === undefined || options === null) return NONE

@@ -1,21 +1,23 @@
 /**
  * Reads options: unknown names are refused, values are left to the core.
  *
- * Holds no default value and no bound.
+ * Has no default value and no bound.
  */
 import { ConfigError } from '../errors.js'
 import { native } from '../native/binding.js'
 import { raise } from '../native/failure.js'
 
-/** A length of time: milliseconds, or text such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded. */
+/**
+ * A length of time: milliseconds, or a string such as `15m`, `1h30m` or `200ms`. At least a microsecond, never rounded.
+ */
 export type Duration = number | string
 
-// Without a prototype, so that nothing that was put on everybody's is taken for an option.
+// Without a prototype, so that no property of `Object.prototype` is taken for an option.
 const NONE: object = Object.freeze(Object.create(null))
 
 /**
- * The options, none of a name that is not in `names`. Each name is a property of the result itself, undefined when it is
- * left out: neither the result nor a rest that is taken from it inherits a value from `Object.prototype`.
+ * Returns the options, and refuses names that are not in `names`. Each name is an own property of the result, undefined
+ * when it is left out: neither the result nor a rest of it inherits a value from `Object.prototype`.
  */
 export function known<T extends object>(options: T | undefined | null, names: ReadonlySet<string>): T {
   const written = options ?? NONE
@@ -27,8 +29,8 @@ export function known<T extends object>(options: T | undefined | null, names: Re
 }
 
 /**
- * Whether something was written as `{ ... }`: `new Limiter(store)` in place of `new Limiter({ store })` must not count in
- * memory. An object of another realm has another prototype than ours, with nothing behind it either.
+ * Returns whether a value was written as `{ ... }`: `new Limiter(store)` instead of `new Limiter({ store })` must not
+ * count in memory. An object of another realm has another prototype than ours, also without one behind it.
  */
 export function isPlain(options: unknown): options is object {
   if (typeof options !== 'object' || options === null) return false
@@ -36,12 +38,12 @@ export function isPlain(options: unknown): options is object {
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
 }
 
-/** The error for options that are not. */
+/** Makes the error for options that are not a plain object. */
 export function notPlain(): ConfigError {
   return new ConfigError('options must be a plain object')
 }
 
-/** A value of the object itself, and none that it inherits. */
+/** Returns an own property; undefined when it is inherited or missing. */
 export function ownValue<T>(options: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(options, name) ? options[name] : undefined
 }

@@ -1,16 +1,16 @@
 /**
  * What is counted: one value under one rule. Only its hash exists here.
  *
- * Invariant: a key is made by a rule, from what the native module hashed; the value is in none of its fields.
+ * Invariant: a rule makes a key from what the native module hashed; no field contains the value.
  */
 import { ConfigError } from '../errors.js'
 import { KEY_WORDS, KEYS, numbers, ruleNames, Slot, words } from '../native/slots.js'
 
-/** Writes the words of `key` at an offset of the slots. */
+/** Writes the words of `key` at an offset of the words. */
 let write: (key: Key, offset: number) => void
 let isKey: (value: unknown) => value is Key
 
-/** A value under a rule, hashed the moment it was made. Made by `rule.key(...)` and `rule.ipKey(...)`. */
+/** A value under a rule, hashed when it is made, by `rule.key(...)` or `rule.ipKey(...)`. */
 export class Key {
   /** The name of the rule. */
   readonly rule: string
@@ -63,7 +63,7 @@ export class Key {
 /** One key, or several that are decided together. */
 export type Keys = Key | readonly Key[]
 
-/** Lays the keys of the next native call into the slots. */
+/** Writes the keys of the next native call into the slots. */
 export function writeKeys(keys: Keys): void {
   if (isKey(keys)) {
     write(keys, 0)
@@ -74,13 +74,13 @@ export function writeKeys(keys: Keys): void {
   for (let index = 0; index < keys.length; index += 1) {
     const key: unknown = keys[index]
     if (!isKey(key)) throw notAKey()
-    // A call takes no more than fit here; the core refuses it by its number of keys.
+    // A call accepts no more keys than fit here; the core refuses it by their number.
     if (index < KEYS) write(key, index * KEY_WORDS)
   }
   numbers[Slot.Keys] = keys.length
 }
 
-// A mistake in the code and not of a client: as an InvalidKeyError it would be answered with 400, and nobody told.
+// A bug in the program: as an InvalidKeyError it would be answered with 400, and stay unnoticed.
 function notAKey(): ConfigError {
   return new ConfigError('a key must be made by a rule: rule.key(...) or rule.ipKey(...)')
 }

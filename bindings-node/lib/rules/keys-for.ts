@@ -1,5 +1,5 @@
 /**
- * The keys of a request, from what its rules are keyed by. The core makes them and knows all rules about them.
+ * The keys of a request, from what its rules are keyed by. The core makes them and has all rules about them.
  *
  * Knows no framework.
  */
@@ -11,30 +11,31 @@ import { isPlain, ownValue } from '../options/options.js'
 import { Key } from './key.js'
 import { KeyRule, numberOf } from './rule.js'
 
-/** What keys are made of: the address of the client, and a text for each other word of the rules. */
+/** What keys are made of: the address of the client, and a string for each other field in `by` of the rules. */
 export interface KeyValues {
   /**
-   * What {@link ClientIp.resolve} returned: null when the request has no address. May be left out only if no rule is keyed
-   * by the address; `undefined` counts as left out.
+   * The result of {@link ClientIp.resolve}: null when the request has no address. May be left out only if no rule is
+   * keyed by the address; `undefined` counts as left out.
    */
   readonly address?: string | null | undefined
-  /** In its canonical spelling: `account: canonicalEmail(body.email)`. Those that no rule names are ignored. */
+  /** In canonical spelling: `account: canonicalEmail(body.email)`. Fields that no rule names are ignored. */
   readonly [word: string]: string | null | undefined
 }
 
 let hasWarned = false
 
 /**
- * The key of each rule, from the words of its `by`, in the order of the rules, at least one.
+ * Returns the key of each rule, from the fields of its `by`, in the order of the rules; at least one.
  *
- * `address` in `by` is the network of the address, as wide as the rule says. Rules on the address are left out when there
- * is none, as behind a Unix socket; `process.emitWarning` says so once.
+ * `address` in `by` becomes the network of the address, as wide as the rule says. Rules on the address are left out
+ * when there is no address, as behind a Unix socket; `process.emitWarning` warns of that once.
  *
  * @example
  * ```ts
  * keysFor([loginIp, loginAccountIp], { address: clientIp.resolve(peer, headers), account: canonicalEmail(email) })
  * ```
- * @throws {@link InvalidKeyError} when a word has no text, the address is none, or no rule is left: answer 400.
+ * @throws {@link InvalidKeyError} when a field is missing, empty or not a string, the address is invalid, or no rule is
+ * left: answer 400.
  * @throws {@link ConfigError} when a rule has no `by`, or is keyed by the address and `address` was left out.
  */
 export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
@@ -49,7 +50,7 @@ export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): 
   do {
     const warning = unwrap(native.keysFor(asked, ownValue(values, 'address'), words, texts, keys.length))
     all = numbers[Slot.Keys]
-    // Rarely more than one turn: the slots have room for as many keys as a limiter accepts.
+    // One turn in nearly all cases: the slots have room for as many keys as a limiter accepts.
     for (let index = 0; index < KEYS && keys.length < all; index += 1) keys.push(new Key(index * KEY_WORDS))
     if (warning !== undefined) warnOnce(warning)
   } while (keys.length < all)
@@ -63,7 +64,7 @@ function listed(rules: KeyRule | Iterable<KeyRule>): readonly KeyRule[] {
   throw new ConfigError('rules must be made by Rule or StrikeRule')
 }
 
-/** Warns that there are requests to which rules on the address do not apply. */
+/** Warns once that rules on the address do not apply to some requests. */
 function warnOnce(warning: string): void {
   if (hasWarned) return
   hasWarned = true

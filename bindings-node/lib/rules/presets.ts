@@ -1,10 +1,10 @@
 /**
- * Rules that are ready to use, each with the claim that it keeps and where the claim comes from.
+ * Ready rules, each with the claim that it keeps and the source of the claim.
  *
- * Make one of your own from a preset to give it a secret: `new Rule(p.name, p.rates, { secret, by: p.by })`.
+ * To give one a secret, make your own from it: `new Rule(p.name, p.rates, { secret, by: p.by })`.
  *
  * No preset claims NIST SP 800-63B's "no more than 100 consecutive failures": that count never expires, and every state
- * here has an end. The numbers are the core's. Invariant: they never change under a preset's name.
+ * here has an end. The numbers come from the core. Invariant: they never change under a preset's name.
  */
 import { native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
@@ -13,21 +13,21 @@ import { Rule, StrikeRule } from './rule.js'
 /**
  * Logins by address: `20/1m,200/1h,1000/1d`; at most 39 in a minute, 399 in an hour, 1,999 in a day.
  *
- * Short windows against bursts and long ones against patience, as the OWASP Authentication Cheat Sheet asks for.
+ * Short windows against bursts and long ones against patience, as the OWASP Authentication Cheat Sheet recommends.
  */
 export const loginIp = rates('login-ip')
 
 /**
- * Logins by the wider network of the address, an IPv6 /48: `100/1m,1000/1h,5000/1d`, five times {@link loginIp}, beside it in
- * the same call: the owner of a /48 has 65,536 networks of /64, and each counts there as a client of its own. At most 199 in
- * a minute, 1,999 in an hour, 9,999 in a day.
+ * Logins by the wider network of the address, an IPv6 /48: `100/1m,1000/1h,5000/1d`, five times {@link loginIp}, for
+ * use with it in one call: the owner of a /48 has 65,536 networks of /64, and each counts there as a separate client.
+ * At most 199 in a minute, 1,999 in an hour, 9,999 in a day.
  */
 export const loginNetwork = rates('login-network')
 
 /**
  * Logins by account and address: `5/1m,20/1h,40/1d`; at most 9 in a minute, 39 in an hour, 79 in a day.
  *
- * Never alone: an attacker with many addresses has a fresh budget for each of them.
+ * Never use it alone: an attacker with many addresses has a fresh budget for each of them.
  */
 export const loginAccountIp = rates('login-account-ip')
 
@@ -45,14 +45,14 @@ export const loginAccount = rates('login-account')
  */
 export const loginAccountAsvs = rates('login-account-asvs')
 
-/** Logins by account, for accounts worth patience: `10/1h,20/1d,60/30d`; at most 19 in an hour, 39 in a day. */
+/** Logins by account, for accounts worth the effort: `10/1h,20/1d,60/30d`; at most 19 in an hour, 39 in a day. */
 export const loginAccountStrict = rates('login-account-strict')
 
 /**
  * Strikes by account: 10, then 30 minutes; at most 480 in a day.
  *
- * PCI DSS 4.0, 8.3.4: lock out after not more than 10 attempts, for at least 30 minutes. Anybody can bring the lockout
- * about: put a rule on the client before it.
+ * PCI DSS 4.0, 8.3.4: lock out after not more than 10 attempts, for at least 30 minutes. Anyone can cause the lockout:
+ * put a rule on the client before it.
  */
 export const pciDss4 = strikes('pci-dss-4')
 
@@ -89,13 +89,13 @@ export const otpSend = rates('otp-send')
 /** Links that reset a password, sent to one email address: `1/1m,5/1h,10/1d`. */
 export const resetSend = rates('reset-send')
 
-/** One-time passwords asked for or checked by one address: `10/1m,50/1h`; at most 19 in a minute, 99 in an hour. */
+/** One-time passwords requested or checked by one address: `10/1m,50/1h`; at most 19 in a minute, 99 in an hour. */
 export const otpIp = rates('otp-ip')
 
-/** Resets of passwords asked for by one address: `10/1m,50/1h`. */
+/** Password resets requested by one address: `10/1m,50/1h`. */
 export const resetIp = rates('reset-ip')
 
-/** Tokens issued to one subject: `100/1m`, what a {@link TokenBucket} gives by default. */
+/** Tokens issued to one subject: `100/1m`, as a {@link TokenBucket} by default. */
 export const tokenIssue = rates('token-issue')
 
 function rates(name: string): Rule {

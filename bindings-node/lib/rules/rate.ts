@@ -1,10 +1,10 @@
-/** Rates: how much may pass in which time. Kept as the core's canonical text; all arithmetic is the core's. */
+/** Rates: how much may pass in which time. Kept as the core's canonical text; the core does all arithmetic. */
 import { native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
 import type { Duration } from '../options/options.js'
 
 /**
- * So many per period: a burst of `count`, then one every `period / count`.
+ * A rate: a burst of `count`, then one every `period / count`.
  *
  * @throws {@link ConfigError} when the count is not a whole number from 1 to 2^26, or the period is not one from 1 to
  * 2^48 microseconds.
@@ -23,7 +23,7 @@ export class Rate {
     this.#text = rate.text
   }
 
-  /** The canonical text, such as `5/1m`. */
+  /** Returns the canonical text, such as `5/1m`. */
   toString(): string {
     return this.#text
   }
@@ -34,9 +34,9 @@ export class Rate {
 }
 
 /**
- * 1 to 16 rates that hold together, such as `5/1m,50/1h`.
+ * 1 to 16 rates that apply together, such as `5/1m,50/1h`.
  *
- * @throws {@link ConfigError} that names the piece of the text that is wrong.
+ * @throws {@link ConfigError} that names the part of the text that is wrong.
  */
 export class Rates {
   readonly #text: string
@@ -45,12 +45,12 @@ export class Rates {
     this.#text = unwrap(native.rates(Array.isArray(rates) ? rates.map(String).join(',') : rates))
   }
 
-  /** The most attempts that can pass in any half-open span of this length, from a fresh start. */
+  /** Returns the most attempts that can pass in any half-open span of this length, from a fresh start. */
   maxIn(span: Duration): number {
     return unwrap(native.ratesMaxIn(this.#text, span))
   }
 
-  /** The canonical text: shortest period first. */
+  /** Returns the canonical text: shortest period first. */
   toString(): string {
     return this.#text
   }

@@ -1,4 +1,4 @@
-/** Rules: how the keys that they make are counted. Built and judged by the core. */
+/** Rules: how the keys that they make are counted. The core builds and checks them. */
 import { ConfigError } from '../errors.js'
 import { type NativeRule, native } from '../native/binding.js'
 import { unwrap } from '../native/failure.js'
@@ -7,21 +7,21 @@ import { type Duration, known } from '../options/options.js'
 import { Key } from './key.js'
 import { type Rate, Rates } from './rate.js'
 
-/** What every rule can be given. */
+/** The options of every rule. */
 export interface RuleOptions {
   /** How many leading bits of an IPv6 address `ipKey` counts together: 32 to 128, by default 64. */
   readonly ipv6Prefix?: number | undefined
-  /** At least 16 bytes: makes digests that nobody can recompute without it. Text stands for its UTF-8 bytes. */
+  /** At least 16 bytes: makes digests that cannot be recomputed without it. A string is used as its UTF-8 bytes. */
   readonly secret?: Uint8Array | string | undefined
-  /** What its keys are made of, such as `account`, `address`. `['address']` alone says that all are addresses. */
+  /** What its keys are made of, such as `account`, `address`. `['address']` alone means that all keys are addresses. */
   readonly by?: readonly string[] | undefined
 }
 
-/** What a {@link StrikeRule} can be given. */
+/** The options of a {@link StrikeRule}. */
 export interface StrikeRuleOptions extends RuleOptions {
   /** The attempt that engages the lockout: 1 to 1024. */
   readonly threshold: number
-  /** How long the lockout lasts after that attempt, and how long a quiet key keeps its strikes. */
+  /** How long the lockout lasts after that attempt, and how long an idle key keeps its strikes. */
   readonly lockoutWindow: Duration
 }
 
@@ -30,7 +30,7 @@ const STRIKES: ReadonlySet<string> = new Set([...RULE, 'threshold', 'lockoutWind
 
 let numbered: (rule: unknown) => number | undefined
 
-/** What {@link Rule} and {@link StrikeRule} have in common. Equal rules are one rule; it is kept while the program runs. */
+/** The base of {@link Rule} and {@link StrikeRule}. Equal rules are one rule, which is kept while the program runs. */
 export abstract class KeyRule {
   /** Its name in decisions and stats. */
   readonly name: string
@@ -57,9 +57,9 @@ export abstract class KeyRule {
   }
 
   /**
-   * The key of one or more parts, such as an account and the network of an address. Hashed at once.
+   * Makes the key of one or more parts, such as an account and the network of an address. Hashed immediately.
    *
-   * @throws {@link InvalidKeyError} when there is no part, or one is empty or no text.
+   * @throws {@link InvalidKeyError} when there is no part, or one is empty or not a string.
    */
   key(...parts: readonly [string, ...string[]]): Key {
     const [first] = parts
@@ -69,7 +69,7 @@ export abstract class KeyRule {
   }
 
   /**
-   * The key of an address: IPv4 whole, IPv6 by its prefix. The same as `key(network(address, ipv6Prefix))`.
+   * Makes the key of an address: IPv4 whole, IPv6 by its prefix. The same as `key(network(address, ipv6Prefix))`.
    *
    * @throws {@link InvalidKeyError} when it is not an IPv4 or IPv6 address.
    */
@@ -78,7 +78,7 @@ export abstract class KeyRule {
     return new Key()
   }
 
-  /** The most attempts that can pass on one key in any half-open span of this length, from a fresh start. */
+  /** Returns the most attempts that can pass on one key in any half-open span of this length, from a fresh start. */
   maxIn(span: Duration): number {
     return unwrap(native.ruleMaxIn(this.#number, span))
   }
@@ -91,7 +91,7 @@ export abstract class KeyRule {
  * ```ts
  * const loginIp = new Rule('login-ip', '20/1m,200/1h', { ipv6Prefix: 64 })
  * ```
- * @throws {@link ConfigError} that names the piece and the bound. Names match `[a-z0-9-]{1,32}`.
+ * @throws {@link ConfigError} that names the parameter and the bound. Names match `[a-z0-9-]{1,32}`.
  */
 export class Rule extends KeyRule {
   /** Its rates. */
@@ -109,13 +109,13 @@ export class Rule extends KeyRule {
 
 /**
  * A rule by strikes: the attempt that reaches the threshold is the last one, then the key is locked for the lockout
- * window. Denied attempts do not extend it. Attempts that stay just under one window apart accumulate for ever.
+ * window. Denied attempts do not extend it. Attempts that stay just under one window apart accumulate forever.
  *
  * @example
  * ```ts
  * const accountIp = new StrikeRule('login-account-ip', { threshold: 5, lockoutWindow: '15m' })
  * ```
- * @throws {@link ConfigError} that names the piece and the bound. Names match `[a-z0-9-]{1,32}`.
+ * @throws {@link ConfigError} that names the parameter and the bound. Names match `[a-z0-9-]{1,32}`.
  */
 export class StrikeRule extends KeyRule {
   /** The attempt that engages the lockout. */
@@ -134,9 +134,11 @@ export class StrikeRule extends KeyRule {
 }
 
 /**
- * The names of rules in a list that was passed as `name`, where they may stand as objects or by name, or one alone.
+ * Returns the names of the rules in a list that was passed as `name`, of rules or their names; a single one may be
+ * passed without a list.
  *
- * @throws {@link ConfigError} when one is neither: what nobody has counted by is passed over, which must not hide it.
+ * @throws {@link ConfigError} when one is neither: a rule that counted nothing is skipped, which must not hide a
+ * mistake.
  */
 export function namesOf(name: string, rules: unknown): readonly string[] {
   const list: readonly unknown[] = rules === undefined || rules === null ? [] : Array.isArray(rules) ? rules : [rules]
@@ -147,7 +149,7 @@ export function namesOf(name: string, rules: unknown): readonly string[] {
   })
 }
 
-/** The number under which the native module keeps a rule. */
+/** Returns the number under which the native module keeps a rule. */
 export function numberOf(rule: KeyRule): number {
   const number = numbered(rule)
   if (number === undefined) throw new ConfigError('a rule must be a Rule or a StrikeRule')
