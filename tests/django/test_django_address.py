@@ -83,7 +83,7 @@ def reset_many(url: str, path: str, caplog: pytest.LogCaptureFixture, headers: s
 
 @pytest.mark.parametrize("headers", ["", "X-Forwarded-For: 203.0.113.9\r\n"])
 @pytest.mark.parametrize("path", ["/api/login", "/api/alogin", "/verify", "/averify", "/api/throttled", "/open/"])
-def test_who_hangs_up_is_refused_and_counted_nowhere(
+def test_a_client_that_hangs_up_is_refused_and_not_counted(
     deaf: str, configure: Any, caplog: pytest.LogCaptureFixture, path: str, headers: str
 ) -> None:
     rules = {**RULES, "open-ip": {"rates": "5/1h", "by": ["address"]}}
@@ -98,7 +98,7 @@ def test_who_hangs_up_is_refused_and_counted_nowhere(
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_a_server_over_wsgi_that_says_it_is_on_tcp_has_lost_an_empty_address(limiter: Limiter, family: int) -> None:
+def test_an_empty_address_from_a_wsgi_server_on_tcp_is_lost(limiter: Limiter, family: int) -> None:
     with socket.socket(family) as listening:
         lost = {"REMOTE_ADDR": "", "gunicorn.socket": listening}
         with pytest.raises(InvalidKeyError, match="the client has gone"):
@@ -108,7 +108,7 @@ def test_a_server_over_wsgi_that_says_it_is_on_tcp_has_lost_an_empty_address(lim
     assert (SEEN, len(limiter)) == ([], 0)
 
 
-def test_a_lost_address_is_refused_before_any_proxy_is_believed(configure: Any) -> None:
+def test_a_lost_address_is_refused_before_any_proxy_is_trusted(configure: Any) -> None:
     configure(trusted_proxies=["unix"])
     request = AsyncRequestFactory().post("/", headers={"X-Forwarded-For": "203.0.113.9"})
     request.scope["client"] = None
@@ -146,7 +146,7 @@ def guesses(client: httpx.Client, count: int, address: str, password: str = "gue
     return [client.post("/api/login", json=sent, headers=headers).status_code for _ in range(count)]
 
 
-def test_a_proxy_on_a_unix_socket_is_believed_when_it_is_named(configure: Any, uds: httpx.Client) -> None:
+def test_a_proxy_on_a_unix_socket_is_trusted_when_it_is_configured(configure: Any, uds: httpx.Client) -> None:
     configure(trusted_proxies=["unix"])
     assert guesses(uds, 6, "203.0.113.9") == [401] * 5 + [429]
     # What the client wrote itself stands on the left.
@@ -154,13 +154,13 @@ def test_a_proxy_on_a_unix_socket_is_believed_when_it_is_named(configure: Any, u
     assert guesses(uds, 1, "198.51.100.7", PASSWORD) == [200]
 
 
-def test_without_an_address_the_rules_of_the_account_stand(configure: Any, uds: httpx.Client) -> None:
+def test_without_an_address_the_rules_of_the_account_apply(configure: Any, uds: httpx.Client) -> None:
     configure(rules={**RULES, "login-account": {"rates": "4/1h", "by": ["account"]}})
     assert guesses(uds, 1, "203.0.113.9", PASSWORD) == [200]
     assert guesses(uds, 6, "203.0.113.9") == [401] * 4 + [429] * 2
 
 
-def test_a_socket_that_nobody_names_is_warned_of_at_each_log_in_that_is_not_counted(
+def test_an_unconfigured_socket_is_warned_about_at_each_uncounted_log_in(
     configure: Any, uds: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     configure(rules=IP_ONLY)
@@ -172,7 +172,7 @@ def test_a_socket_that_nobody_names_is_warned_of_at_each_log_in_that_is_not_coun
     assert "is not counted" not in caplog.text
 
 
-def test_a_path_that_is_not_counted_is_warned_of(
+def test_a_path_that_is_not_counted_is_warned_about(
     configure: Any, uds: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     configure(rules={**RULES, **IP_ONLY}, login=["login-account"], paths={"/open/": ["login-ip"]})
@@ -180,7 +180,7 @@ def test_a_path_that_is_not_counted_is_warned_of(
     assert caplog.text.count("a request that is counted by its path is not counted") == 2
 
 
-def test_a_command_is_counted_by_the_account_and_warned_of_only_when_nothing_is_left(
+def test_a_command_is_counted_by_the_account_and_warned_about_only_if_no_rule_is_left(
     configure: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     configure()

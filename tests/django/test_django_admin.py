@@ -51,17 +51,17 @@ def test_the_page_shows_rules_counters_and_events_and_no_account(limiter: Limite
     assert "Unlock</h2>" not in shown
 
 
-def test_the_page_stands_in_the_index_for_those_who_may_see_it(limiter: Limiter, staff: Any) -> None:
+def test_the_page_is_in_the_index_for_users_with_permission(limiter: Limiter, staff: Any) -> None:
     assert PAGE in staff("view_lockout").get("/admin/").content.decode()
     assert PAGE not in staff().get("/admin/").content.decode()
 
 
-def test_a_stranger_sees_no_page(limiter: Limiter, staff: Any) -> None:
+def test_a_user_without_permission_sees_no_page(limiter: Limiter, staff: Any) -> None:
     assert Client().get(PAGE).status_code == 302
     assert staff().get(PAGE).status_code == 403
 
 
-def test_unlocking_forgets_the_key_and_is_written_down_without_the_account(limiter: Limiter, staff: Any) -> None:
+def test_unlocking_forgets_the_key_and_is_logged_without_the_account(limiter: Limiter, staff: Any) -> None:
     key = lock()
     assert not limiter.peek(key)
     client = staff("view_lockout", "unlock_lockout")

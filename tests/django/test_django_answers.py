@@ -51,20 +51,20 @@ def denied(accept: str | None, content_type: str = "application/x-www-form-urlen
         ("text/html;q=much", True),
     ],
 )
-def test_html_is_for_those_who_ask_for_it_and_prefer_it(limiter: Any, accept: str | None, is_html: bool) -> None:
+def test_html_is_sent_to_clients_that_accept_and_prefer_it(limiter: Any, accept: str | None, is_html: bool) -> None:
     answer = denied(accept)
     assert answer.status_code == 429
     assert answer.headers["Content-Type"] == ("text/html; charset=utf-8" if is_html else "application/json")
 
 
-def test_a_refusal_to_issue_says_when_to_come_again_if_the_wait_is_known(limiter: Any) -> None:
+def test_a_refusal_to_issue_has_retry_after_if_the_wait_is_known(limiter: Any) -> None:
     request = RequestFactory().post("/")
     answer = refusal(request, RateLimitExceeded(retry_after=timedelta(seconds=1.5)))
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
     assert "Retry-After" not in refusal(request, RateLimitExceeded()).headers
 
 
-def test_no_refusal_is_kept_by_a_cache(served: str, configure: Any, server: Server) -> None:
+def test_refusals_are_not_cached(served: str, configure: Any, server: Server) -> None:
     configure()
     for place in ("/form/", "/verify", "/averify"):
         fields = {"username": "ann", "account": f"ann{place}", "password": "guess"}
@@ -116,7 +116,7 @@ def statuses(client: Any, *places: str, method: str = "post") -> list[int]:
 
 
 @pytest.mark.parametrize("prefix", ["de", "en", "pt-br", "de-at"])
-def test_a_path_is_counted_behind_each_language(configure: Any, prefix: str) -> None:
+def test_a_path_is_counted_after_each_language_prefix(configure: Any, prefix: str) -> None:
     configure(rules=OPEN, login=list(RULES), paths={"POST /open/": ["open-ip"]})
     with override_settings(**SITE):
         client = Client()
@@ -125,7 +125,7 @@ def test_a_path_is_counted_behind_each_language(configure: Any, prefix: str) -> 
         assert statuses(client, f"/{prefix}", f"/{prefix}/open", method="get") == [404, 404]
 
 
-def test_without_languages_a_path_is_what_it_says(configure: Any) -> None:
+def test_without_languages_a_path_has_no_prefix(configure: Any) -> None:
     configure(rules=OPEN, login=list(RULES), paths={"POST /open/": ["open-ip"]})
     with override_settings(USE_I18N=False):
         assert statuses(Client(), *["/de/open/"] * 3) == [404] * 3
@@ -164,7 +164,7 @@ def test_a_name_and_a_guard_count_the_address_once(configure: Any) -> None:
         assert limiter.peek(conf.current().rule("open-ip").ip_key("127.0.0.1")).remaining == 1
 
 
-def test_a_name_that_no_pattern_has_is_warned_of_by_the_check(named: None, configure: Any) -> None:
+def test_the_check_warns_about_a_name_without_a_url_pattern(named: None, configure: Any) -> None:
     configure(rules=OPEN, login=list(RULES), paths={"POST accounts:login": ["open-ip"], "secret": ["open-ip"]})
     assert checks.check_settings() == []
     configure(rules=OPEN, login=list(RULES), paths={"POST accounts:logn": ["open-ip"]})

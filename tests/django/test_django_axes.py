@@ -75,7 +75,7 @@ def test_hammering_does_not_extend_a_lockout(site: Limiter, wsgi: str, doorkeep_
     assert login(wsgi) == 401
 
 
-def test_successes_are_no_failures(site: Limiter, wsgi: str) -> None:
+def test_successes_do_not_count_as_failures(site: Limiter, wsgi: str) -> None:
     for _ in range(7):
         assert login(wsgi, PASSWORD) == 200
     for _ in range(3):
@@ -84,14 +84,14 @@ def test_successes_are_no_failures(site: Limiter, wsgi: str) -> None:
     assert [login(wsgi) for _ in range(2)] == [401, 429]
 
 
-def test_a_success_resets_when_the_site_says_so(site: Limiter, wsgi: str) -> None:
+def test_a_success_resets_if_the_site_is_configured_so(site: Limiter, wsgi: str) -> None:
     with override_settings(AXES_RESET_ON_SUCCESS=True):
         for _ in range(3):
             assert [login(wsgi) for _ in range(4)] == [401] * 4
             assert login(wsgi, PASSWORD) == 200
 
 
-def test_a_log_in_by_a_name_that_differs_by_case_wipes_no_strikes_of_the_other(site: Limiter, wsgi: str) -> None:
+def test_a_log_in_by_a_name_that_differs_in_case_keeps_the_strikes_of_the_other(site: Limiter, wsgi: str) -> None:
     get_user_model().objects.create_user("ANN", password="own password")
     try:
         with override_settings(AXES_RESET_ON_SUCCESS=True):
@@ -102,12 +102,12 @@ def test_a_log_in_by_a_name_that_differs_by_case_wipes_no_strikes_of_the_other(s
         get_user_model().objects.filter(username="ANN").delete()
 
 
-def test_who_authenticates_without_logging_in_is_no_failure(site: Limiter, served: str) -> None:
+def test_authenticating_without_logging_in_is_not_a_failure(site: Limiter, served: str) -> None:
     assert [basic(served, PASSWORD) for _ in range(7)] == [200] * 7
     assert [basic(served, "guess") for _ in range(5)] == [401] * 4 + [429]
 
 
-def test_guesses_that_one_request_makes_at_once_are_counted_each(site: Limiter, served: str) -> None:
+def test_concurrent_guesses_of_one_request_are_counted_separately(site: Limiter, served: str) -> None:
     CountingHasher.delay = 0.02
     for _ in range(3):
         post_json(served + "/api/at-once", username="ann", passwords=[f"guess {n}" for n in range(12)])
@@ -119,12 +119,12 @@ def test_a_guess_during_which_a_backend_fails_stays_counted(site: Limiter, serve
     assert [login(served, "crash") for _ in range(7)] == [500] * 5 + [429] * 2
 
 
-def test_a_failure_that_is_named_gives_the_guess_back(ours: Limiter, served: str) -> None:
+def test_a_named_failure_gives_the_guess_back(ours: Limiter, served: str) -> None:
     assert [login(served, "crash") for _ in range(7)] == [500] * 7
     assert login(served) == 401
 
 
-def test_a_failure_behind_a_backend_that_said_no_gives_nothing_back(ours: Limiter, served: str) -> None:
+def test_a_failure_after_a_backend_that_rejected_the_password_gives_nothing_back(ours: Limiter, served: str) -> None:
     backends = ["doorkeep.django.axes.DoorkeepAxesBackend", "backends.Watched", "backends.Broken"]
     with override_settings(AUTHENTICATION_BACKENDS=backends):
         assert [login(served) for _ in range(7)] == [500] * 5 + [429] * 2
@@ -136,24 +136,24 @@ def test_a_view_that_answers_the_failure_of_a_backend_makes_no_guess_free(site: 
     assert statuses == [401] * 5 + [429] * 2
 
 
-def test_our_backend_gives_back_a_right_password_that_nobody_logs_in_with(ours: Limiter, served: str) -> None:
+def test_our_backend_gives_back_a_right_password_without_a_log_in(ours: Limiter, served: str) -> None:
     right = {"username": "ann", "password": PASSWORD}
     assert [post_json(served + "/api/check", **right).status_code for _ in range(7)] == [200] * 7
     assert [login(served) for _ in range(5)] == [401] * 4 + [429]
 
 
-def test_axes_own_backend_leaves_a_right_password_counted_that_nobody_logs_in_with(site: Limiter, served: str) -> None:
+def test_axes_own_backend_leaves_a_right_password_without_a_log_in_counted(site: Limiter, served: str) -> None:
     right = {"username": "ann", "password": PASSWORD}
     assert [post_json(served + "/api/check", **right).status_code for _ in range(6)] == [200] * 5 + [429]
 
 
-def test_a_log_in_by_our_backend_names_the_one_that_knew_the_user(ours: Limiter, served: str) -> None:
+def test_a_log_in_through_our_backend_names_the_backend_that_knew_the_user(ours: Limiter, served: str) -> None:
     CLIENT.cookies.clear()
     assert CLIENT.post(served + "/api/login", json={"username": "ann", "password": PASSWORD}).status_code == 200
     assert CLIENT.get(served + "/who").json() == {"user": "ann", "backend": "backends.Watched"}
 
 
-def test_500_parallel_guesses_behind_our_backend_verify_five_passwords(ours: Limiter, served: str) -> None:
+def test_500_parallel_guesses_through_our_backend_verify_five_passwords(ours: Limiter, served: str) -> None:
     CountingHasher.delay = 0.05
     attack(served + "/api/login", [{"username": "ann", "password": f"guess {n}"} for n in range(500)])
     assert len(SEEN) == 5
@@ -162,7 +162,7 @@ def test_500_parallel_guesses_behind_our_backend_verify_five_passwords(ours: Lim
 @pytest.mark.parametrize(
     "parameters", [["username"], ["ip_address"], ["username", "ip_address"], [["username", "user_agent"]]]
 )
-def test_lockout_parameters_are_what_is_counted_by(site: Limiter, wsgi: str, parameters: Any) -> None:
+def test_attempts_are_counted_by_the_lockout_parameters(site: Limiter, wsgi: str, parameters: Any) -> None:
     with override_settings(AXES_LOCKOUT_PARAMETERS=parameters):
         for _ in range(5):
             login(wsgi)
@@ -181,7 +181,7 @@ def test_limits_and_windows_may_depend_on_the_request(site: Limiter, wsgi: str, 
         assert login(wsgi) == 401
 
 
-def test_lists_and_switches_are_honoured(site: Limiter, wsgi: str) -> None:
+def test_lists_and_switches_are_respected(site: Limiter, wsgi: str) -> None:
     with override_settings(AXES_LOCK_OUT_AT_FAILURE=False):
         assert [login(wsgi) for _ in range(7)] == [401] * 7
     with override_settings(AXES_NEVER_LOCKOUT_WHITELIST=True, AXES_IP_WHITELIST=["127.0.0.1"]):
@@ -202,7 +202,7 @@ def test_a_reset_unlocks(site: Limiter, wsgi: str) -> None:
     assert reset(username="ann", ip="127.0.0.1") == 0
 
 
-def test_what_is_no_account_locks_nobody_out_and_crashes_nothing(site: Limiter, wsgi: str) -> None:
+def test_an_invalid_account_locks_no_one_out_and_crashes_nothing(site: Limiter, wsgi: str) -> None:
     for username in ("", " ", "\x00"):
         assert post_json(wsgi + "/api/login", username=username, password="x").status_code in (401, 429)
     assert login(wsgi) == 401

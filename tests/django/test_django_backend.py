@@ -53,7 +53,7 @@ def test_force_login_counts_nothing(limiter: Limiter) -> None:
     assert len(limiter) == 0
 
 
-def test_a_session_that_names_this_backend_is_served_by_the_next(limiter: Limiter) -> None:
+def test_a_session_that_names_this_backend_is_served_by_the_next_backend(limiter: Limiter) -> None:
     client = Client()
     client.force_login(auth.get_user_model().objects.get(username="ann"), "doorkeep.django.backends.DoorkeepBackend")
     assert client.get("/who").json()["user"] == "ann"
@@ -90,14 +90,14 @@ def test_later_backends_are_asked_once(limiter: Limiter) -> None:
     assert len(ASKED) == 1
 
 
-def test_a_password_for_no_account_that_is_known_by_name_is_refused(limiter: Limiter) -> None:
+def test_a_password_without_a_known_account_credential_is_refused(limiter: Limiter) -> None:
     with pytest.raises(ConfigError, match="credentials with a password must name an account"):
         auth.authenticate(RequestFactory().post("/"), phone="1", password="guess")
 
 
 # Before, Django called no backend's coroutine.
 @pytest.mark.parametrize("is_async", [False, True] if VERSION >= (5, 0) else [False])
-def test_no_report_of_an_error_holds_the_password(limiter: Limiter, is_async: bool) -> None:
+def test_no_error_report_contains_the_password(limiter: Limiter, is_async: bool) -> None:
     secret = " ".join(["correct", "horse"])
     request = RequestFactory().post("/")
     with pytest.raises(ConfigError) as raised:
@@ -111,7 +111,7 @@ def test_no_report_of_an_error_holds_the_password(limiter: Limiter, is_async: bo
     assert not [value for value in told if secret in value]
 
 
-def test_the_lockout_is_told_once_and_only_when_the_password_was_wrong(limiter: Limiter) -> None:
+def test_the_lockout_is_reported_once_and_only_after_a_wrong_password(limiter: Limiter) -> None:
     heard: list[Any] = []
 
     def listen(**told: Any) -> None:
@@ -128,7 +128,7 @@ def test_the_lockout_is_told_once_and_only_when_the_password_was_wrong(limiter: 
     assert [record.getMessage() for record in signals.recent] == ["lockout engaged, rules=`login-account-ip`"]
 
 
-def test_an_outage_is_told_once_and_decided_here(configure: Any, server: Server) -> None:
+def test_an_outage_is_reported_once_and_decided_locally(configure: Any, server: Server) -> None:
     heard: list[Any] = []
 
     def listen(**told: Any) -> None:
@@ -149,14 +149,14 @@ def test_an_outage_is_told_once_and_decided_here(configure: Any, server: Server)
     assert len(SEEN) == 6
 
 
-def test_no_line_of_the_log_holds_an_account(limiter: Limiter, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_contains_an_account(limiter: Limiter, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "doorkeep"):
         for _ in range(7):
             auth.authenticate(RequestFactory().post("/"), username="ann", password="guess")
     assert "ann" not in caplog.text.replace("annotations", "")
 
 
-def test_lines_reach_the_terminal_of_a_project_that_configures_no_logging() -> None:
+def test_lines_reach_the_terminal_of_a_project_without_logging_configuration() -> None:
     code = (
         "import django; from django.conf import settings; from doorkeep import Limiter, StrikeRule\n"
         "settings.configure(INSTALLED_APPS=['doorkeep.django', 'django.contrib.contenttypes', 'django.contrib.auth'])\n"

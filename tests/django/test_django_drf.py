@@ -34,7 +34,7 @@ def test_a_throttled_view_runs_as_often_as_all_rules_admit(served: str, configur
     assert limiter.peek(presets.otp_ip.ip_key("127.0.0.1")).remaining == 5
 
 
-def test_a_throttled_view_tells_the_wait(served: str, configure: Any) -> None:
+def test_a_throttled_view_reports_the_wait(served: str, configure: Any) -> None:
     configure(**OTP)
     for _ in range(5):
         post_json(served + "/api/throttled", account="ann")
@@ -43,7 +43,7 @@ def test_a_throttled_view_tells_the_wait(served: str, configure: Any) -> None:
 
 
 @pytest.mark.parametrize("account", [None, "", 5, ["ann"]])
-def test_what_is_no_key_is_answered_with_400(served: str, configure: Any, account: Any) -> None:
+def test_an_invalid_key_is_answered_with_400(served: str, configure: Any, account: Any) -> None:
     limiter = configure(**OTP)
     assert post_json(served + "/api/throttled", account=account).status_code == 400
     assert len(limiter) == 0
@@ -72,7 +72,7 @@ def basic(url: str, password: str) -> int:
     return CLIENT.get(f"{url}/api/basic", headers={"Authorization": f"Basic {token}"}).status_code
 
 
-def test_basic_authentication_costs_only_what_is_wrong(served: str, limiter: Limiter) -> None:
+def test_basic_authentication_counts_only_wrong_passwords(served: str, limiter: Limiter) -> None:
     assert [basic(served, PASSWORD) for _ in range(60)] == [200] * 60
     assert [basic(served, "guess") for _ in range(6)] == [401] * 5 + [429]
     assert len(SEEN) == 65
@@ -80,22 +80,20 @@ def test_basic_authentication_costs_only_what_is_wrong(served: str, limiter: Lim
 
 
 @pytest.mark.parametrize("path", ["/api/function", "/api/scopeless", "/api/listed"])
-def test_a_throttle_that_a_view_names_and_that_has_no_scope_fails(served: str, configure: Any, path: str) -> None:
+def test_a_throttle_that_a_view_names_without_a_scope_fails(served: str, configure: Any, path: str) -> None:
     configure(**OTP)
     assert [post_json(served + path, account="ann").status_code for _ in range(30)] == [500] * 30
     assert ran == []
 
 
-def test_a_throttle_of_a_function_has_a_scope_of_its_own(served: str, configure: Any) -> None:
+def test_a_throttle_of_a_function_has_its_own_scope(served: str, configure: Any) -> None:
     configure(**OTP)
     statuses = attack(served + "/api/function-of-scope", [{"account": "ann"}] * 40)
     assert (statuses.count(200), statuses.count(429)) == (5, 35)
     assert post_json(served + "/api/function-of-scope", account=None).status_code == 400
 
 
-def test_the_throttle_that_every_view_has_passes_over_those_without_a_scope(
-    configure: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_throttle_ignores_views_without_a_scope(configure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(**OTP)
     monkeypatch.setattr(APIView, "throttle_classes", [DoorkeepThrottle])
 
@@ -113,7 +111,7 @@ def test_a_scope_without_rules_is_an_error_of_the_setting() -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/throttled", "/api/function-of-scope"])
-def test_what_a_throttle_refuses_is_kept_by_no_cache(served: str, configure: Any, path: str) -> None:
+def test_refusals_of_a_throttle_are_not_cached(served: str, configure: Any, path: str) -> None:
     configure(**OTP)
     answers = [post_json(served + path, account=account) for account in (None, *["ann"] * 6)]
     assert [answer.status_code for answer in answers] == [400] + [200] * 5 + [429]
@@ -121,6 +119,6 @@ def test_what_a_throttle_refuses_is_kept_by_no_cache(served: str, configure: Any
     assert kept == ["no-store"] + [None] * 5 + ["no-store"]
 
 
-def test_rules_of_the_throttle_are_none_of_the_log_in() -> None:
+def test_rules_of_the_throttle_do_not_apply_to_the_log_in() -> None:
     assert [rule.name for rule in conf.read(OTP).login] == ["login-ip", "login-account-ip", "login-account"]
     assert [rule.name for rule in conf.read({"rules": RULES}).login] == list(RULES)

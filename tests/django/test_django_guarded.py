@@ -32,7 +32,7 @@ def test_a_guarded_view_runs_as_often_as_its_rule_admits(served: str, limiter: L
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_a_denied_view_tells_the_wait(served: str, limiter: Limiter, path: str) -> None:
+def test_a_denied_view_reports_the_wait(served: str, limiter: Limiter, path: str) -> None:
     for _ in range(5):
         post_form(served + path, account="ann")
     denied = post_form(served + path, account="ann")
@@ -48,9 +48,7 @@ def test_an_attempt_stays_counted_however_the_view_ends(served: str, limiter: Li
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_a_failure_that_is_named_gives_back_all_but_what_the_address_was_counted_on(
-    served: str, configure: Any, path: str
-) -> None:
+def test_a_named_failure_gives_back_everything_but_the_address(served: str, configure: Any, path: str) -> None:
     rules = {**RULES, "open-ip": {"rates": "3/1h", "by": ["address"]}}
     named = {"give_back_on": [ZeroDivisionError]}
     limiter = configure(rules=rules, login=list(RULES), paths={path: ["open-ip"]}, **named)
@@ -96,7 +94,7 @@ def test_a_closed_limiter_without_its_store_is_answered_with_503(served: str, co
     assert ran == []
 
 
-def test_names_of_rules_guard_by_the_address(configure: Any) -> None:
+def test_a_guard_with_names_of_rules_counts_the_address(configure: Any) -> None:
     configure(rules={**RULES, "open-ip": {"rates": "2/1h", "by": ["address"]}}, login=list(RULES))
     view = guarded(keys=["open-ip"])(lambda request: HttpResponse())
     assert [view(RequestFactory().post("/")).status_code for _ in range(3)] == [200, 200, 429]
@@ -112,7 +110,7 @@ def test_two_guards_of_one_request_count_a_key_once(limiter: Limiter) -> None:
 
 
 @pytest.mark.parametrize("path", ["/verify", "/averify"])
-def test_a_lockout_is_told_to_listeners_of_both_kinds(served: str, limiter: Limiter, path: str) -> None:
+def test_a_lockout_is_sent_to_sync_and_async_receivers(served: str, limiter: Limiter, path: str) -> None:
     heard: list[Any] = []
 
     def listen(**told: Any) -> None:
@@ -133,7 +131,7 @@ def test_a_lockout_is_told_to_listeners_of_both_kinds(served: str, limiter: Limi
     assert heard == [("otp-strict",)] * len(listeners)
 
 
-def test_a_guard_gives_back_on_the_classes_that_it_names_and_on_no_others(limiter: Limiter) -> None:
+def test_a_guard_gives_back_only_on_the_classes_that_it_names(limiter: Limiter) -> None:
     def raising(error: Exception) -> Any:
         @guarded(keys=lambda request: [KEY], give_back_on=OperationalError)
         def view(request: Any) -> Any:
@@ -159,7 +157,7 @@ def test_a_view_that_is_cancelled_leaves_its_attempt_counted(configure: Any) -> 
     assert limiter.peek(KEY).remaining == 4
 
 
-def test_a_denial_of_doorkeep_in_the_view_gives_nothing_back_whatever_is_named(configure: Any) -> None:
+def test_a_denial_of_doorkeep_in_the_view_gives_nothing_back_even_if_it_is_named(configure: Any) -> None:
     limiter = configure(give_back_on=Exception)
     mail = StrikeRule("mail", threshold=1, lockout_window="1h").key("ann")
 
@@ -189,14 +187,14 @@ def test_the_attempt_of_an_async_view_is_false_once_it_is_denied(limiter: Limite
     assert not AsyncAttempt(limiter, limiter.attempt(StrikeRule("once", 1, "1h").key("x")))
 
 
-def test_an_insert_that_fails_after_the_code_was_checked_makes_no_code_free(served: str, limiter: Limiter) -> None:
+def test_an_insert_that_fails_after_the_check_does_not_make_the_code_free(served: str, limiter: Limiter) -> None:
     """The row of an audit log takes less than a client may send, so that the insert fails and the view with it."""
     statuses = attack(served + "/code", [{"account": "ann", "code": n, "flag": -1} for n in range(1000)], as_form=True)
     assert (statuses.count(500), statuses.count(429)) == (5, 995)
     assert len(codes) == 5
 
 
-def test_a_guard_has_no_options_that_nobody_reads() -> None:
+def test_a_guard_refuses_unknown_options() -> None:
     with pytest.raises(ConfigError, match="unknown option of a guard, name=`roundup`"):
         guarded(keys=["login-ip"], roundup="1m")
 

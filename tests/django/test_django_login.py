@@ -85,7 +85,7 @@ def test_the_admin_answers_a_denied_log_in_with_429(served: str, limiter: Limite
     assert len(SEEN) == 5
 
 
-def test_the_admin_lets_in_who_knows_the_password(served: str, limiter: Limiter) -> None:
+def test_the_admin_admits_a_right_password(served: str, limiter: Limiter) -> None:
     assert log_in_to_the_admin(served, "root", "guess").status_code == 200
     assert log_in_to_the_admin(served, "root", PASSWORD).status_code == 302
     assert left("root") == 5
@@ -115,7 +115,7 @@ def test_an_account_that_does_not_exist_is_answered_like_one_that_does(
     assert [status for status, _, _ in answers["ann"]] == [200] * 5 + [429] * 5
 
 
-def test_a_denied_guess_looks_nothing_up(served: str, limiter: Limiter) -> None:
+def test_a_denied_guess_makes_no_look_up(served: str, limiter: Limiter) -> None:
     for _ in range(6):
         post_json(served + "/api/login", username="ann", password="guess")
     SEEN.clear()
@@ -146,7 +146,7 @@ def test_a_right_password_forgives_the_strikes_and_costs_nothing(served: str, li
     assert limiter.peek(configuration.rule("login-account").key("ann")).remaining == 50 - 4
 
 
-def test_twenty_right_passwords_at_once_leave_nothing_behind(served: str, limiter: Limiter) -> None:
+def test_twenty_concurrent_right_passwords_leave_nothing_counted(served: str, limiter: Limiter) -> None:
     CountingHasher.delay = 0.05
     statuses = attack(served + "/api/check", [{"username": "ann", "password": PASSWORD}] * 20)
     assert set(statuses) == {200, 429}
@@ -169,7 +169,7 @@ def test_an_attacker_from_one_address_does_not_lock_the_owner_out(served: str, c
     assert own.status_code == 200
 
 
-def test_a_forged_address_is_believed_of_no_stranger(served: str, limiter: Limiter) -> None:
+def test_a_forged_address_is_not_trusted(served: str, limiter: Limiter) -> None:
     statuses = [
         post_json(
             served + "/api/login", {"X-Forwarded-For": f"203.0.113.{n}"}, username="ann", password="x"
@@ -180,7 +180,7 @@ def test_a_forged_address_is_believed_of_no_stranger(served: str, limiter: Limit
 
 
 @pytest.mark.parametrize("username", ["", " ", None, 5, ["ann"], {"a": 1}])
-def test_what_is_no_account_is_answered_with_400(served: str, limiter: Limiter, username: Any) -> None:
+def test_an_invalid_account_is_answered_with_400(served: str, limiter: Limiter, username: Any) -> None:
     assert post_json(served + "/api/login", username=username, password="guess").status_code == 400
     assert SEEN == []
     assert len(limiter) == 0
@@ -188,7 +188,7 @@ def test_what_is_no_account_is_answered_with_400(served: str, limiter: Limiter, 
 
 @pytest.mark.parametrize("username", ["ann", "nobody"])
 @pytest.mark.parametrize("password", [["x"], {"a": 1}, 5, True, "\ud800"])
-def test_what_is_no_password_is_answered_with_400_whoever_is_named(
+def test_an_invalid_password_is_answered_with_400_for_any_account(
     served: str, limiter: Limiter, username: str, password: Any
 ) -> None:
     # Django's hashers crash on it, some of them only where there is no such account.
@@ -199,7 +199,7 @@ def test_what_is_no_password_is_answered_with_400_whoever_is_named(
 
 
 @pytest.mark.parametrize("username", ["__proto__", "a" * 1_000_000, "\ud800", "%s", "'; --"])
-def test_an_odd_name_has_a_budget_of_its_own(served: str, limiter: Limiter, username: str) -> None:
+def test_an_odd_name_has_its_own_budget(served: str, limiter: Limiter, username: str) -> None:
     statuses = [post_json(served + "/api/login", username=username, password="x").status_code for _ in range(6)]
     assert statuses in ([401] * 5 + [429], [400] * 6)
     assert left() == 5
@@ -220,9 +220,7 @@ def test_a_backend_that_fails_leaves_the_guess_counted(served: str, limiter: Lim
 
 
 @pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
-def test_a_failure_that_is_named_gives_the_guess_back_and_not_what_the_address_was_counted_on(
-    served: str, configure: Any, path: str
-) -> None:
+def test_a_named_failure_gives_the_guess_back_but_not_the_address(served: str, configure: Any, path: str) -> None:
     limiter = configure(give_back_on=["builtins.ZeroDivisionError"])
     for _ in range(7):
         assert post_json(served + path, username="ann", password="crash").status_code == 500
@@ -232,14 +230,14 @@ def test_a_failure_that_is_named_gives_the_guess_back_and_not_what_the_address_w
 
 
 @pytest.mark.parametrize("password", ["guess", "forbidden"])
-def test_no_class_that_is_named_gives_a_wrong_guess_back(served: str, configure: Any, password: str) -> None:
+def test_a_named_class_never_gives_back_a_wrong_guess(served: str, configure: Any, password: str) -> None:
     configure(give_back_on=Exception)
     statuses = [post_json(served + "/api/login", username="ann", password=password).status_code for _ in range(7)]
     assert statuses == [401] * 5 + [429] * 2
 
 
 @pytest.mark.parametrize("path", ["/api/login", "/api/alogin"])
-def test_a_backend_that_fails_behind_one_that_said_no_gives_nothing_back(
+def test_a_backend_that_fails_after_one_that_rejected_the_password_gives_nothing_back(
     served: str, configure: Any, path: str
 ) -> None:
     configure(give_back_on=[ConnectionError])
@@ -271,7 +269,7 @@ def test_two_guesses_in_one_request_are_two(served: str, limiter: Limiter) -> No
     assert left() == 3
 
 
-def test_guesses_that_one_request_makes_at_once_are_counted_each(served: str, limiter: Limiter) -> None:
+def test_concurrent_guesses_of_one_request_are_counted_separately(served: str, limiter: Limiter) -> None:
     CountingHasher.delay = 0.02
     passwords = [f"guess {n}" for n in range(12)]
     assert post_json(served + "/api/at-once", username="ann", passwords=passwords).status_code == 429
@@ -327,7 +325,7 @@ def test_an_owner_who_gives_both_their_name_and_their_email_is_forgiven(served: 
     assert (left("ann"), left("ann@example.com")) == (5, 5)
 
 
-def test_a_token_is_no_guess(served: str, limiter: Limiter) -> None:
+def test_a_token_is_not_a_guess(served: str, limiter: Limiter) -> None:
     backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.ByToken"]
     with override_settings(AUTHENTICATION_BACKENDS=backends):
         for _ in range(10):
@@ -367,7 +365,7 @@ def test_a_request_that_makes_a_view_crash_is_not_free_for_its_address(served: s
     assert post_form(served + "/open/", do="crash").status_code == 429
 
 
-def test_fields_of_the_limits_are_told_when_asked_for(served: str, configure: Any) -> None:
+def test_rate_limit_fields_are_sent_when_enabled(served: str, configure: Any) -> None:
     configure()
     assert "RateLimit" not in post_json(served + "/api/login", username="ann", password="guess").headers
     configure(rate_limit=True)
@@ -376,7 +374,7 @@ def test_fields_of_the_limits_are_told_when_asked_for(served: str, configure: An
     assert "127.0.0.1" not in str(answer.headers)
 
 
-def test_the_wait_of_an_account_is_rounded_up_when_asked_for(
+def test_the_wait_of_an_account_is_rounded_up_when_configured(
     served: str, configure: Any, doorkeep_clock: ManualClock
 ) -> None:
     configure(round_up="10m")
@@ -387,7 +385,7 @@ def test_the_wait_of_an_account_is_rounded_up_when_asked_for(
     assert post_json(served + "/api/login", username="ann", password="guess").headers["Retry-After"] == "600"
 
 
-def test_a_header_of_megabytes_is_no_crash(asgi: str, configure: Any) -> None:
+def test_a_header_of_megabytes_does_not_crash(asgi: str, configure: Any) -> None:
     configure(trusted_proxies=["127.0.0.0/8"])
     # As long as the server lets through.
     answer = post_json(asgi + "/api/login", {"X-Forwarded-For": "junk," * 10_000}, username="ann", password="guess")
@@ -397,7 +395,7 @@ def test_a_header_of_megabytes_is_no_crash(asgi: str, configure: Any) -> None:
     )
 
 
-def test_a_wrong_content_type_is_no_crash(served: str, limiter: Limiter) -> None:
+def test_a_wrong_content_type_does_not_crash(served: str, limiter: Limiter) -> None:
     answer = CLIENT.post(f"{served}/form/", content=b"\x00\xff", headers={"Content-Type": "nonsense"})
     assert answer.status_code == 200
     answer = CLIENT.post(f"{served}/form/", content=b"x", headers={"Content-Type": "multipart/form-data"})

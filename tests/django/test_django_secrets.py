@@ -34,7 +34,7 @@ def fail() -> None:
 
 
 @pytest.mark.parametrize("debug", [True, False])
-def test_no_report_of_an_error_shows_the_password_of_the_store(debug: bool) -> None:
+def test_no_error_report_shows_the_password_of_the_store(debug: bool) -> None:
     with override_settings(DEBUG=debug, DOORKEEP={"redis": URL, "rules": ["login_account"]}):
         conf.current()
         for report in reports(fail):
@@ -78,7 +78,7 @@ def test_no_variable_of_a_view_that_holds_the_setting_shows_the_password() -> No
             assert SECRET not in report
 
 
-def test_the_url_is_still_the_text_that_was_given(server: Server) -> None:
+def test_the_url_is_still_the_original_string(server: Server) -> None:
     given = {"redis": URL, "rules": ["login_account"]}
     with override_settings(DOORKEEP=given):
         url = settings.DOORKEEP["redis"]
@@ -91,12 +91,12 @@ def test_the_url_is_still_the_text_that_was_given(server: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1/0", "redis://:@h", "nonsense", 5, None])
-def test_what_holds_no_password_is_shown_as_it_is(url: Any) -> None:
+def test_a_setting_without_a_password_is_shown_unchanged(url: Any) -> None:
     with override_settings(DOORKEEP={"redis": url}):
         assert repr(settings.DOORKEEP["redis"]) == repr(url)
 
 
-def test_a_password_with_an_at_sign_is_hidden_whole() -> None:
+def test_a_password_with_an_at_sign_is_hidden_completely() -> None:
     with override_settings(DOORKEEP={"redis": f"redis://:a@{SECRET}@h/0"}):
         assert SECRET not in repr(settings.DOORKEEP)
         with pytest.raises(ConfigError) as raised:

@@ -67,7 +67,7 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
         ({"paths": {"": ["login_ip"]}}, "paths must be"),
     ],
 )
-def test_a_setting_that_is_wrong_is_named_by_the_check(setting: Any, message: str) -> None:
+def test_the_check_names_an_invalid_setting(setting: Any, message: str) -> None:
     with override_settings(DOORKEEP=setting):
         (told,) = checks.check_settings()
     assert told.id == "doorkeep.E001"
@@ -83,19 +83,19 @@ def test_a_project_without_the_setting_has_the_presets() -> None:
         assert checks.check_settings() == []
 
 
-def test_classes_that_give_back_are_named_by_themselves_or_by_their_paths() -> None:
+def test_classes_that_give_back_are_listed_directly_or_by_path() -> None:
     given = ["django.db.OperationalError", ConnectionError]
     assert conf.read({"give_back_on": given}).give_back_on == (OperationalError, ConnectionError)
     assert conf.read({"give_back_on": OperationalError}).give_back_on == (OperationalError,)
 
 
-def test_a_preset_and_a_rule_may_stand_in_one_list() -> None:
+def test_a_list_may_mix_presets_and_rules() -> None:
     mine = Rule("login-mine", "7/1h", by=("account",))
     assert list(conf.read({"rules": ["login_ip", mine]}).rules) == ["login-ip", "login-mine"]
 
 
 @pytest.mark.parametrize("setting", [{"rules": []}, {"login": []}])
-def test_a_log_in_without_rules_is_refused_in_use_as_well(setting: Any) -> None:
+def test_a_log_in_without_rules_is_also_refused_at_run_time(setting: Any) -> None:
     with override_settings(DOORKEEP=setting), pytest.raises(ConfigError, match="login must name at least one rule"):
         authenticate(RequestFactory().post("/"), username="ann", password="correct horse")
 
@@ -105,7 +105,7 @@ def told(**settings: Any) -> list[str]:
         return [str(message.id) for message in checks.check_settings()]
 
 
-def test_the_checks_name_what_stands_in_the_wrong_place() -> None:
+def test_the_checks_name_parts_in_the_wrong_place() -> None:
     ours, session = (
         "doorkeep.django.middleware.DoorkeepMiddleware",
         "django.contrib.sessions.middleware.SessionMiddleware",
@@ -131,7 +131,7 @@ def test_the_checks_name_what_stands_in_the_wrong_place() -> None:
         ("C", False),
     ],
 )
-def test_a_collation_that_folds_names_is_warned_of(
+def test_a_collation_that_folds_names_is_warned_about(
     monkeypatch: pytest.MonkeyPatch, collation: str | None, is_told: bool
 ) -> None:
     monkeypatch.setattr(User._meta.get_field("username"), "db_collation", collation)
@@ -142,7 +142,7 @@ def test_a_collation_that_folds_names_is_warned_of(
         assert checks.check_settings() == []
 
 
-def test_the_default_of_mysql_and_citext_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_of_mysql_and_citext_are_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     mysql = {"default": {**settings.DATABASES["default"], "ENGINE": "django.db.backends.mysql"}}
     monkeypatch.setattr(settings, "DATABASES", mysql)
     assert told() == ["doorkeep.W007"]
@@ -152,7 +152,7 @@ def test_the_default_of_mysql_and_citext_are_warned_of(monkeypatch: pytest.Monke
     assert told() == ["doorkeep.W007"]
 
 
-def test_names_that_share_a_key_are_looked_for_in_the_database_alone() -> None:
+def test_names_that_share_a_key_are_searched_only_with_database() -> None:
     User.objects.create_user("ANN")
     try:
         with override_settings(DOORKEEP={}):
@@ -169,7 +169,7 @@ def test_names_that_share_a_key_are_looked_for_in_the_database_alone() -> None:
         assert checks.check_database(databases=["default"]) == []
 
 
-def test_a_database_without_tables_is_no_failure_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_does_not_fail_on_a_database_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(User._meta, "db_table", "not_migrated_yet")
     with override_settings(DOORKEEP={}):
         assert checks.check_database(databases=["default"]) == []
@@ -179,7 +179,7 @@ def kept_apart(name: str) -> str:
     return name
 
 
-def test_axes_own_backend_before_our_handler_is_warned_of() -> None:
+def test_axes_own_backend_with_our_handler_is_warned_about() -> None:
     axes = {"AXES_ENABLED": True, "DOORKEEP": {}}
     ours = "doorkeep.django.axes.DoorkeepAxesBackend"
     for first, expected in [("axes.backends.AxesStandaloneBackend", ["doorkeep.W009"]), (ours, [])]:
@@ -201,7 +201,7 @@ def test_the_advice_on_rules_is_a_warning() -> None:
         assert {message.id for message in checks.check_settings()} == {"doorkeep.W004"}
 
 
-def test_only_a_deployment_is_warned_of_memory_that_is_not_shared() -> None:
+def test_only_a_deployment_is_warned_about_memory_that_is_not_shared() -> None:
     with override_settings(DOORKEEP={}):
         assert [message.id for message in checks.check_deployment()] == ["doorkeep.W005"]
     with override_settings(DOORKEEP={"redis": "redis://127.0.0.1:1/0"}):
@@ -211,7 +211,7 @@ def test_only_a_deployment_is_warned_of_memory_that_is_not_shared() -> None:
         assert checks.check_deployment() == []
 
 
-def test_django_asks_the_checks() -> None:
+def test_django_runs_the_checks() -> None:
     with override_settings(DOORKEEP={"rulez": 1}), pytest.raises(Exception, match=r"doorkeep\.E001"):
         call_command("check")
 
@@ -227,7 +227,7 @@ def run(*words: str) -> str:
     return out.getvalue()
 
 
-def test_the_command_shows_rules_and_says_what_it_cannot_see(limiter: Limiter) -> None:
+def test_the_command_shows_rules_and_reports_what_it_cannot_see(limiter: Limiter) -> None:
     shown = run("status")
     assert "login-account-ip                 5 strikes, then locked for 0:15:00" in shown
     assert "store: none; state is in the memory of each worker" in shown
@@ -262,12 +262,12 @@ def test_the_command_unlocks_in_the_store(configure: Any, server: Server) -> Non
         (["login_ip", "nowhere"], "address"),
     ],
 )
-def test_the_command_refuses_what_names_no_key(limiter: Limiter, words: list[str], message: str) -> None:
+def test_the_command_refuses_arguments_that_do_not_name_a_key(limiter: Limiter, words: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run("reset", *words)
 
 
-def test_the_command_judges_the_settings() -> None:
+def test_the_command_checks_the_settings() -> None:
     with override_settings(DOORKEEP={"redis": "redis://127.0.0.1:1/0"}):
         assert run("check") == "nothing to remark\n"
     with override_settings(DOORKEEP={"rules": ["login_account_ip"]}):
@@ -279,7 +279,7 @@ def test_the_command_judges_the_settings() -> None:
             run("status")
 
 
-def test_a_rule_is_found_by_either_name(limiter: Limiter) -> None:
+def test_a_rule_is_found_by_both_names(limiter: Limiter) -> None:
     assert conf.current().rule("login_ip") is conf.current().rule("login-ip")
     with pytest.raises(ConfigError, match="rule=`nothing`"):
         conf.current().rule("nothing")

@@ -82,7 +82,7 @@ def addresses() -> Iterator[str]:
     return (f"198.51.{n // 250}.{n % 250 + 1}" for n in range(100_000))
 
 
-def test_2000_aliases_of_one_account_meet_its_own_budget(configure: Any, folding: None) -> None:
+def test_2000_aliases_of_one_account_share_its_budget(configure: Any, folding: None) -> None:
     limiter = configure(rules=STRICT)
     assert len(set(ALIASES)) == 2000
     for alias, address in zip(ALIASES, addresses(), strict=False):
@@ -94,7 +94,7 @@ def test_2000_aliases_of_one_account_meet_its_own_budget(configure: Any, folding
 
 # Before, Django called no backend's coroutine.
 @pytest.mark.parametrize("asynchronous", [False, True] if VERSION >= (5, 0) else [False])
-def test_an_alias_finds_the_right_password_only_while_the_account_has_budget(
+def test_an_alias_with_the_right_password_logs_in_only_while_the_account_has_budget(
     configure: Any, folding: None, asynchronous: bool
 ) -> None:
     configure(rules=STRICT)
@@ -151,7 +151,7 @@ def test_an_alias_that_its_account_denies_is_answered_like_a_wrong_password(
     assert answers("\u00e1nn") == answers("n\u00f3b")
 
 
-def test_known_unknown_and_denied_names_ask_and_hash_the_same(
+def test_known_unknown_and_denied_names_make_the_same_queries_and_hashes(
     configure: Any, folding: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(rules=STRICT)
@@ -197,7 +197,7 @@ def upper() -> Iterator[None]:
     User.objects.filter(username="ANN").delete()
 
 
-def test_a_name_that_differs_by_case_forgives_no_guesses_at_the_other(limiter: Limiter, upper: None) -> None:
+def test_a_name_that_differs_in_case_does_not_forgive_guesses_at_the_other(limiter: Limiter, upper: None) -> None:
     for _ in range(4):
         assert guess("ann", "127.0.0.1") is None
     for _ in range(10):
@@ -208,7 +208,7 @@ def test_a_name_that_differs_by_case_forgives_no_guesses_at_the_other(limiter: L
     assert left("ann") == 5
 
 
-def test_a_user_name_that_is_the_email_of_another_is_forgiven_to_neither(limiter: Limiter) -> None:
+def test_a_user_name_that_is_the_email_of_another_user_is_not_forgiven(limiter: Limiter) -> None:
     User.objects.create_user("eve@example.com", "e@example.com", "other password")
     mallory = User.objects.create_user("mallory", "eve@example.com", "own password")
     backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.ByNameOrEmail"]
@@ -229,7 +229,7 @@ class Loose(BaseUserManager[Any]):
         return self.get(username__iexact=username)
 
 
-def test_a_manager_that_folds_is_asked_as_it_folds(limiter: Limiter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manager_that_folds_names_is_used_for_the_look_up(limiter: Limiter, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_apart = {"account": lambda name: name}
     with override_settings(DOORKEEP={"rules": STRICT, **keep_apart}):
         manager = Loose()
@@ -251,7 +251,7 @@ def test_several_users_of_one_name_leave_the_answer_to_the_backend(
     assert left("ann") == 4
 
 
-def test_a_manager_without_natural_keys_is_asked_by_the_field(
+def test_a_manager_without_natural_keys_is_queried_by_the_field(
     limiter: Limiter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(vars(User._meta), "default_manager", User._base_manager)
@@ -262,7 +262,7 @@ def test_a_manager_without_natural_keys_is_asked_by_the_field(
         assert len(queries) == 1
 
 
-def test_a_project_names_whom_its_own_backends_find(configure: Any) -> None:
+def test_a_project_can_define_which_users_its_backends_find(configure: Any) -> None:
     asked: list[Any] = []
 
     def users(credential: str, text: str) -> Any:

@@ -87,7 +87,7 @@ def test_an_answer_is_awaited_once(name: str) -> None:
 
 
 @every_call
-def test_an_answer_serves_as_a_coroutine(name: str) -> None:
+def test_an_answer_works_as_a_coroutine(name: str) -> None:
     async def main() -> None:
         await asyncio.create_task(CALLS[name]())
         await asyncio.gather(CALLS[name](), CALLS[name]())
@@ -133,7 +133,7 @@ def test_an_error_that_is_never_awaited_warns_too() -> None:
         del _dropped
 
 
-def test_a_warning_turned_into_an_error_is_told_as_unraisable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_turned_into_an_error_is_reported_as_unraisable(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
     _dropped = aio.Limiter().decide(RULE.key("a"))
@@ -141,7 +141,7 @@ def test_a_warning_turned_into_an_error_is_told_as_unraisable(monkeypatch: pytes
     assert [type(error) for error in told] == [RuntimeWarning]
 
 
-def test_an_answer_that_dies_under_an_exception_does_not_swallow_it() -> None:
+def test_an_answer_freed_during_an_exception_does_not_swallow_it() -> None:
     def fail() -> None:
         _answer = aio.Limiter().decide(RULE.key("a"))
         raise ZeroDivisionError
@@ -162,7 +162,7 @@ def test_a_task_cancelled_before_it_began_leaves_the_attempt_counted() -> None:
     asyncio.run(main())
 
 
-def test_throw_takes_the_old_forms_as_well() -> None:
+def test_throw_also_accepts_the_old_forms() -> None:
     limiter = aio.Limiter()
     with pytest.raises(KeyError):
         limiter.decide(RULE.key("a")).throw(KeyError)

@@ -22,7 +22,7 @@ def cases(file: str) -> pytest.MarkDecorator:
 
 
 @cases("http")
-def test_decisions_are_said_as_the_vectors_say(case: dict[str, Any]) -> None:
+def test_decisions_become_the_status_and_headers_of_the_vectors(case: dict[str, Any]) -> None:
     with fields(case) as take:
         take("name")
         rules = {label: vectors.rule(label, record) for label, record in take("rules").items()}

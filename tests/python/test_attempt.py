@@ -87,7 +87,7 @@ def test_an_exception_that_leaves_the_block_leaves_the_attempt_counted(limiter: 
 
 
 @pytest.mark.parametrize("kind", LEAVES_COUNTED)
-def test_what_stops_the_task_or_the_program_leaves_the_attempt_counted(
+def test_an_exception_that_stops_the_task_or_the_program_leaves_the_attempt_counted(
     limiter: Limiter, kind: type[BaseException]
 ) -> None:
     with pytest.raises(kind):
@@ -96,7 +96,9 @@ def test_what_stops_the_task_or_the_program_leaves_the_attempt_counted(
 
 
 @pytest.mark.parametrize("kind", LEAVES_COUNTED)
-def test_what_stops_the_task_gives_nothing_back_whatever_is_named(limiter: Limiter, kind: type[BaseException]) -> None:
+def test_an_exception_that_stops_the_task_gives_nothing_back_even_if_exception_is_named(
+    limiter: Limiter, kind: type[BaseException]
+) -> None:
     with pytest.raises(kind):
         enter(limiter, kind(), give_back_on=Exception)
     assert remaining(limiter) == 4
@@ -117,13 +119,13 @@ def test_an_exception_that_is_not_named_leaves_the_attempt_counted(limiter: Limi
 
 
 @pytest.mark.parametrize("error", [DoorkeepError, ConfigError, InvalidKeyError, RateLimitExceeded])
-def test_an_error_of_doorkeep_gives_nothing_back_whatever_is_named(limiter: Limiter, error: Any) -> None:
+def test_an_error_of_doorkeep_gives_nothing_back_even_if_it_is_named(limiter: Limiter, error: Any) -> None:
     with pytest.raises(error):
         enter(limiter, error(), give_back_on=(Exception, error))
     assert remaining(limiter) == 4
 
 
-def test_a_denial_in_the_block_gives_nothing_back_whatever_is_named() -> None:
+def test_a_denial_in_the_block_gives_nothing_back_even_if_it_is_named() -> None:
     limiter = Limiter()
     limiter.decide(IP.key("full"), cost=5)
     around = limiter.attempt(IP.key("a"), give_back_on=Exception)
@@ -195,7 +197,7 @@ def test_a_password_check_that_raises_is_a_counted_guess() -> None:
     assert checked == 2
 
 
-def test_no_answer_to_an_attempt_is_true_when_it_is_denied() -> None:
+def test_everything_that_an_attempt_returns_is_false_when_denied() -> None:
     limiter, strikes = Limiter(), AttemptLimiter(threshold=1, lockout_window="1h")
     keys = [ACCOUNT_IP.key("ann")]
     attempts = [limiter.attempt(*keys) for _ in range(3)]
@@ -208,7 +210,7 @@ def test_no_answer_to_an_attempt_is_true_when_it_is_denied() -> None:
     assert denied == (denied[0], denied[1])
 
 
-def test_no_awaited_answer_to_an_attempt_is_true_when_it_is_denied() -> None:
+def test_everything_that_an_awaited_attempt_returns_is_false_when_denied() -> None:
     limiter, strikes = aio.Limiter(), aio.AttemptLimiter(threshold=1, lockout_window="1h")
 
     async def main() -> None:
@@ -258,7 +260,7 @@ def test_a_success_forgives_the_named_rules_and_leaves_the_rest_counted() -> Non
     assert limiter.attempt(ACCOUNT_IP.key("ann", network("192.0.2.1"))).decision.remaining == 1
 
 
-def test_forgiving_an_address_must_be_asked_for_by_name() -> None:
+def test_an_address_is_forgiven_only_by_forgive_address() -> None:
     limiter = Limiter()
     attempt = limiter.attempt(IP.ip_key("192.0.2.1"))
     with pytest.raises(ConfigError, match="name it under forgive address to forgive it, rule=`login-ip`"):
@@ -267,7 +269,7 @@ def test_forgiving_an_address_must_be_asked_for_by_name() -> None:
     assert limiter.peek(IP.ip_key("192.0.2.1")).remaining == 5
 
 
-def test_giving_back_the_own_charge_of_right_passwords_still_locks_out_the_wrong_ones(doorkeep_clock: Any) -> None:
+def test_giving_back_right_passwords_still_locks_out_wrong_ones(doorkeep_clock: Any) -> None:
     address = StrikeRule("address", threshold=5, lockout_window=300)
     limiter = Limiter(clock=doorkeep_clock)
     outcomes = []
@@ -291,7 +293,7 @@ def test_extend_counts_new_keys_once_under_the_same_attempt() -> None:
     assert [limiter.peek(IP.key(name)).remaining for name in "ab"] == [5, 5]
 
 
-def test_an_attempt_reads_the_clock_of_its_limiter(doorkeep_clock: Any) -> None:
+def test_an_attempt_uses_the_clock_of_its_limiter(doorkeep_clock: Any) -> None:
     limiter = Limiter(clock=doorkeep_clock)
     attempt = limiter.attempt(IP.key("a"))
     doorkeep_clock.advance("12m")
@@ -331,7 +333,7 @@ def test_a_dropped_attempt_stays_counted_and_warns() -> None:
     assert remaining(limiter) == 4
 
 
-def test_limiters_hold_no_reference_cycle_through_their_clock() -> None:
+def test_a_reference_cycle_through_the_clock_of_a_limiter_is_collected() -> None:
     def keys() -> list[Key]:
         return [IP.key("a")]
 
@@ -357,7 +359,7 @@ def test_limiters_hold_no_reference_cycle_through_their_clock() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
-def test_a_group_of_exceptions_gives_back_only_if_every_one_is_named() -> None:
+def test_a_group_of_exceptions_gives_back_only_if_all_are_named() -> None:
     group: Any = ExceptionGroup  # noqa: F821
     limiter, rule = Limiter(), StrikeRule("grouped", 4, "1h")
     counted = [
@@ -374,7 +376,7 @@ def test_a_group_of_exceptions_gives_back_only_if_every_one_is_named() -> None:
     assert limiter.peek(rule.key("ann")).remaining == 1
 
 
-def test_a_key_that_comes_again_as_an_address_is_not_forgiven_unasked() -> None:
+def test_a_key_that_is_repeated_as_an_address_is_not_forgiven_as_an_account() -> None:
     limiter, rule = Limiter(), Rule("addressed", "5/1h")
     attempt = limiter.attempt(rule.key("203.0.113.9"))
     attempt.extend(rule.ip_key("203.0.113.9"))

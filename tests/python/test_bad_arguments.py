@@ -140,7 +140,7 @@ def test_a_whole_float_is_a_whole_number() -> None:
     assert strikes(threshold=5.0, lockout_window=60).decide("a").remaining == 4
 
 
-def test_a_duration_may_be_a_timedelta_seconds_or_text() -> None:
+def test_a_duration_may_be_a_timedelta_seconds_or_a_string() -> None:
     for written in (timedelta(minutes=15), 900, 900.0, "15m", "900s", "900000ms"):
         assert FixedWindow(limit=1, window=written).window == timedelta(minutes=15)
     assert FixedWindow(limit=1, window=1.001).window == timedelta(microseconds=1_001_000)
@@ -168,7 +168,7 @@ def test_an_unknown_option_is_refused_by_name() -> None:
         Limiter.from_config({"rules": {"login": {"rates": "5/1m", "threshold": 5}}})
 
 
-def test_what_is_no_store_is_refused() -> None:
+def test_an_invalid_store_is_refused() -> None:
     makers: list[Callable[..., Any]] = [
         lambda: Limiter(store="redis://127.0.0.1"),  # type: ignore[arg-type]
         lambda: AttemptLimiter(5, 60, store=object()),  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ def test_what_is_no_store_is_refused() -> None:
             make()
 
 
-def test_a_key_that_no_rule_made_is_a_type_error() -> None:
+def test_a_key_that_was_not_made_by_a_rule_is_a_type_error() -> None:
     for keys in (("ann",), (KEY, "ann"), (KEY, None), (None, KEY), ([KEY],)):
         with pytest.raises(TypeError, match="a call takes keys made by a rule"):
             Limiter().decide(*keys)

@@ -13,7 +13,7 @@ from doorkeep import AttemptLimiter, ConfigError, FixedWindow, Limiter, ManualCl
 RULE = Rule("login", "1/1m")
 
 
-def test_a_clock_is_read_once_a_call_and_not_when_now_is_given() -> None:
+def test_a_clock_is_read_once_per_call_and_not_at_all_when_now_is_given() -> None:
     read: list[float] = []
 
     def clock() -> float:
@@ -31,7 +31,7 @@ def test_a_clock_is_read_once_a_call_and_not_when_now_is_given() -> None:
     assert len(read) == 4
 
 
-def test_an_error_of_a_clock_is_the_callers_and_nothing_is_counted() -> None:
+def test_an_error_of_a_clock_reaches_the_caller_and_nothing_is_counted() -> None:
     def clock() -> float:
         raise ZeroDivisionError
 
@@ -42,7 +42,7 @@ def test_an_error_of_a_clock_is_the_callers_and_nothing_is_counted() -> None:
 
 
 @pytest.mark.parametrize("told", ["5", None, -1, float("nan"), [5]])
-def test_a_clock_that_gives_no_seconds_is_an_error(told: Any) -> None:
+def test_a_clock_that_does_not_return_seconds_is_an_error(told: Any) -> None:
     limiter = Limiter(clock=lambda: told)
     with pytest.raises((ConfigError, TypeError)):
         limiter.decide(RULE.key("a"))
@@ -54,7 +54,7 @@ def test_a_clock_must_be_callable() -> None:
         Limiter(clock=5)  # type: ignore[arg-type]
 
 
-def test_a_manual_clock_stands_until_it_is_moved() -> None:
+def test_a_manual_clock_moves_only_when_it_is_moved() -> None:
     clock = ManualClock()
     assert clock() == 0.0
     clock.advance("1m")
@@ -89,7 +89,7 @@ def test_a_manual_clock_drives_every_limiter(doorkeep_clock: ManualClock) -> Non
     assert admitted() == [True] * 4
 
 
-def test_a_clock_that_goes_back_ends_no_lockout_early(doorkeep_clock: ManualClock) -> None:
+def test_a_clock_that_goes_back_does_not_end_a_lockout_early(doorkeep_clock: ManualClock) -> None:
     strikes = AttemptLimiter(1, 60, clock=doorkeep_clock)
     doorkeep_clock.set(1000)
     assert strikes.attempt("a") is Outcome.ALLOWED_LAST_ATTEMPT
@@ -115,7 +115,7 @@ def test_the_default_clock_counts_from_the_unix_epoch() -> None:
     assert limiter.decide(RULE.key("a"), now=now + 62)
 
 
-def test_the_fixtures_give_limiters_on_the_manual_clock(
+def test_the_fixtures_return_limiters_on_the_manual_clock(
     doorkeep_clock: ManualClock, doorkeep_limiter: Limiter, doorkeep_aio_limiter: aio.Limiter
 ) -> None:
     assert doorkeep_limiter.decide(RULE.key("a"))

@@ -102,7 +102,7 @@ def test_500_tasks_that_yield_before_they_settle_admit_the_threshold() -> None:
     assert asyncio.run(main()) == 5
 
 
-def test_20_right_passwords_at_once_admit_five_and_then_again_after_their_reset() -> None:
+def test_20_concurrent_right_passwords_admit_five_and_again_after_their_reset() -> None:
     strikes = AttemptLimiter(threshold=5, lockout_window="15m")
     outcomes = Counter(race(lambda: strikes.attempt("ann"), 20))
     assert outcomes == {Outcome.ALLOWED: 4, Outcome.ALLOWED_LAST_ATTEMPT: 1, Outcome.DENIED: 15}
@@ -137,7 +137,7 @@ print(os.waitstatus_to_exitcode(status), limiter.peek(rule.key("ann")).remaining
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_a_forked_child_decides_on_a_copy_of_its_own() -> None:
+def test_a_forked_child_decides_on_its_own_copy() -> None:
     # In an interpreter of its own, since forking under the threads of other tests is not what is tested.
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "4 4\n"

@@ -36,13 +36,13 @@ def test_errors_derive_from_what_a_caller_would_already_catch() -> None:
     assert issubclass(LimiterUnavailable, AttemptDenied)
 
 
-def test_no_error_is_one_of_the_operating_system() -> None:
+def test_no_error_is_an_oserror() -> None:
     # `except OSError` around sending a mail must not swallow a denial.
     for name in errors.__all__:
         assert not issubclass(getattr(errors, name), OSError)
 
 
-def test_every_error_is_also_reached_from_the_package() -> None:
+def test_every_error_can_be_imported_from_the_package() -> None:
     for name in errors.__all__:
         assert getattr(doorkeep, name) is getattr(errors, name)
 
@@ -67,7 +67,7 @@ def test_denials_pickle_with_their_decision(kind: type[AttemptDenied]) -> None:
         assert str(copied) == "attempt denied, rule=`login`, reason=`limited`"
 
 
-def test_a_denial_of_a_guard_pickles_without_the_keys_that_it_asked() -> None:
+def test_a_denial_of_a_guard_pickles_without_its_keys() -> None:
     error = AttemptDenied(denied())
     error.keys, error._headers = (RULE.key("a"),), {"Retry-After": "60"}
     copied = pickle.loads(pickle.dumps(error))

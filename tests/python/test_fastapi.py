@@ -173,7 +173,7 @@ def test_500_parallel_guesses_verify_five_passwords(serve: Serve, limiter: Any) 
     assert (statuses.count(401), statuses.count(429)) == (5, 495)
 
 
-def test_a_denial_tells_the_wait_and_ends_when_it_said(serve: Serve, limiter: Any, doorkeep_clock: ManualClock) -> None:
+def test_a_denial_reports_the_wait_and_ends_after_it(serve: Serve, limiter: Any, doorkeep_clock: ManualClock) -> None:
     url = serve(make_app(limiter))
     for _ in range(5):
         assert post(url, "/login").status_code == 401
@@ -235,7 +235,7 @@ class Hasher:
 
 @pytest.mark.parametrize("handled", [True, False])
 @pytest.mark.parametrize("task", [True, False])
-def test_a_password_check_that_raises_is_asked_as_often_as_the_policy_says(
+def test_a_password_check_that_raises_runs_as_often_as_the_policy_allows(
     serve: Serve, limiter: Any, handled: bool, task: bool
 ) -> None:
     hasher, app = Hasher(), FastAPI()
@@ -262,7 +262,7 @@ def test_a_password_check_that_raises_is_asked_as_often_as_the_policy_says(
 
 
 @pytest.mark.parametrize("error", [ValueError("too long"), RequestValidationError([])])
-def test_a_client_that_makes_the_endpoint_crash_after_the_check_guesses_no_more_codes(
+def test_a_client_that_crashes_the_endpoint_after_the_check_gets_no_extra_guesses(
     serve: Serve, limiter: Any, error: Exception
 ) -> None:
     # As an audit row does whose column is too short for the header that the client sends.
@@ -287,7 +287,7 @@ def test_a_client_that_makes_the_endpoint_crash_after_the_check_guesses_no_more_
     assert statuses[5:] == [429] * 95
 
 
-def test_an_answer_that_is_returned_is_a_counted_guess_whatever_its_status(serve: Serve, limiter: Any) -> None:
+def test_a_returned_response_is_a_counted_guess_at_any_status(serve: Serve, limiter: Any) -> None:
     assert post(serve(make_app(limiter)), "/returned").status_code == 500
     assert left(limiter) == 4
 
@@ -303,7 +303,7 @@ def test_a_failure_while_the_answer_is_sent_is_not_given_back(serve: Serve, limi
     assert left(limiter) == 4
 
 
-def test_a_client_that_goes_away_stays_counted(serve: Serve, limiter: Any) -> None:
+def test_a_client_that_disconnects_stays_counted(serve: Serve, limiter: Any) -> None:
     verified: list[str] = []
     url = httpx.URL(serve(make_app(limiter, verified)))
     with socket.create_connection((url.host, url.port or 80)) as connection:
@@ -336,7 +336,7 @@ def test_a_denial_is_the_same_bytes_for_a_known_and_an_unknown_account(serve: Se
     assert seen(known) == seen(unknown)
 
 
-def test_a_wait_without_end_leaves_out_retry_after(serve: Serve, limiter: Any) -> None:
+def test_an_endless_wait_has_no_retry_after(serve: Serve, limiter: Any) -> None:
     app = FastAPI()
     install(app)
     rule = Rule("small", "2/1h")
@@ -415,7 +415,7 @@ def test_a_crash_leaves_the_keys_of_every_guard_counted(serve: Serve, limiter: A
     assert two.remaining() == [999, 2]
 
 
-def test_what_one_guard_names_gives_back_the_keys_of_every_guard(serve: Serve, limiter: Any) -> None:
+def test_an_exception_named_by_one_guard_gives_back_the_keys_of_every_guard(serve: Serve, limiter: Any) -> None:
     two = TwoGuards(limiter)
     assert CLIENT.post(serve(two.app) + "/login/ann?fail=down").status_code == 500
     assert two.remaining() == [999, 3]
@@ -463,7 +463,7 @@ def test_keys_made_from_another_body_than_the_endpoint_reads_are_refused(
     assert len(limiter) == 0
 
 
-def test_keys_made_from_the_body_that_the_endpoint_reads_are_taken(serve: Serve, limiter: Any) -> None:
+def test_keys_made_from_the_body_that_the_endpoint_reads_are_accepted(serve: Serve, limiter: Any) -> None:
     app = FastAPI()
     install(app)
 
@@ -597,7 +597,7 @@ def test_a_refusal_is_not_stored_by_caches(serve: Serve, limiter: Any, status: i
     assert (answer.status_code, answer.headers["cache-control"]) == (status, "no-store")
 
 
-def test_a_refusal_to_issue_says_when_to_come_again_if_the_wait_is_known(serve: Serve, limiter: Any) -> None:
+def test_a_refusal_to_issue_has_retry_after_if_the_wait_is_known(serve: Serve, limiter: Any) -> None:
     app = make_app(limiter)
     waits = {"known": timedelta(seconds=1.5), "unknown": None}
 
@@ -611,12 +611,12 @@ def test_a_refusal_to_issue_says_when_to_come_again_if_the_wait_is_known(serve: 
 
 
 @pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])
-def test_what_is_no_limiter_is_refused_when_the_guard_is_made(odd: Any) -> None:
+def test_an_invalid_limiter_is_refused_when_the_guard_is_made(odd: Any) -> None:
     with pytest.raises(ConfigError, match="^limiter must be a Limiter$"):
         guard(odd, keys=list)
 
 
 @pytest.mark.parametrize("odd", [None, [], "account"])
-def test_keys_that_are_no_function_are_refused_when_the_guard_is_made(odd: Any) -> None:
+def test_keys_that_are_not_a_function_are_refused_when_the_guard_is_made(odd: Any) -> None:
     with pytest.raises(ConfigError, match="^keys must be a function$"):
         guard(Limiter(), keys=odd)

@@ -111,7 +111,7 @@ def test_middleware_and_guard_count_a_request_once(
         assert (answer.status_code, answer.json()) == (429, {"detail": "Too many attempts"})
 
 
-def test_what_is_refused_before_the_guard_is_counted_on_the_address_alone(serve: Serve, limiter: Any) -> None:
+def test_a_request_that_is_refused_before_the_guard_is_counted_on_the_address_alone(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter))
     assert [post(url, "wrong", email).status_code for email in ("", "no email", "\0@b.c")] == [400] * 3
     assert CLIENT.post(f"{url}/login/wrong").status_code == 422
@@ -139,7 +139,7 @@ def test_a_denial_is_the_same_bytes_by_middleware_and_by_a_guard(serve: Serve, d
     assert seen(post(by_guard, "wrong")) == seen(post(by_middleware, "wrong"))
 
 
-def test_scripts_of_other_origins_read_a_denial_when_cors_stands_outside(serve: Serve, limiter: Any) -> None:
+def test_scripts_of_other_origins_can_read_a_denial_if_cors_is_the_outer_middleware(serve: Serve, limiter: Any) -> None:
     app = make_app(limiter)
     origin = {"origin": "https://shop.example"}
     app.add_middleware(
@@ -168,7 +168,7 @@ def test_a_guarded_websocket_is_refused_before_it_is_accepted(serve: Serve, limi
     assert left(limiter) == (2, 0)
 
 
-def test_fields_go_with_every_answer_of_a_guard_that_is_asked_and_are_lists(serve: Serve, limiter: Any) -> None:
+def test_fields_are_sent_with_every_answer_when_enabled_and_are_lists(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter, rate_limit=True))
     for status in (401, 401, 401, 429):
         answer = post(url, "wrong")
@@ -181,30 +181,30 @@ def test_fields_go_with_every_answer_of_a_guard_that_is_asked_and_are_lists(serv
         assert ANN.digest not in str(answer.headers)
 
 
-def test_fields_are_not_sent_unless_asked(serve: Serve, limiter: Any) -> None:
+def test_fields_are_not_sent_by_default(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter))
     for _ in range(4):
         assert not [name for name in post(url, "wrong").headers if name.startswith("ratelimit")]
 
 
-def test_the_wait_of_an_account_is_rounded_up_when_asked(serve: Serve, limiter: Any) -> None:
+def test_the_wait_of_an_account_is_rounded_up_when_configured(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter, round_up=timedelta(hours=1)))
     assert [post(url, "wrong").headers.get("retry-after") for _ in range(4)] == [None, None, None, "3600"]
 
 
-def test_what_fields_tell_of_an_account_is_rounded_up_before_and_after_a_denial(serve: Serve, limiter: Any) -> None:
+def test_the_fields_of_an_account_are_rounded_up_before_and_after_a_denial(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter, round_up="1h", rate_limit=True))
     answers = [post(url, "wrong") for _ in range(4)]
     assert [answer.headers["ratelimit"].rpartition(";")[2] for answer in answers] == ["t=3600"] * 4
 
 
 @pytest.mark.parametrize("round_up", [0, "500ms", "1500ms", "soon", -1])
-def test_a_rounding_of_no_whole_seconds_is_refused_when_the_guard_is_made(round_up: Any) -> None:
+def test_rounding_to_a_fraction_of_a_second_is_refused_when_the_guard_is_made(round_up: Any) -> None:
     with pytest.raises(ConfigError):
         guard(Limiter(), keys=keys, round_up=round_up)
 
 
-def test_what_a_guarded_route_answers_is_in_its_documentation(limiter: Any) -> None:
+def test_the_answers_of_a_guarded_route_are_in_its_documentation(limiter: Any) -> None:
     described = make_app(limiter).openapi()["paths"]["/login/{how}"]["post"]["responses"]
     assert {"200", "400", "422", "429", "503"} == set(described)
     for status in ("429", "503"):
@@ -212,7 +212,7 @@ def test_what_a_guarded_route_answers_is_in_its_documentation(limiter: Any) -> N
         assert described[status]["content"]["application/json"]["example"]["detail"]
 
 
-def test_a_route_documents_what_it_answers_besides(limiter: Any) -> None:
+def test_a_route_keeps_the_answers_that_it_documents_itself(limiter: Any) -> None:
     app = FastAPI()
 
     @app.get("/", responses={**responses, 404: {"description": "Nobody"}})
@@ -233,7 +233,7 @@ def test_a_guard_over_a_store_counts_and_a_give_back_reaches_it(
     assert left(limiter) == (1, 0)
 
 
-def test_a_lifespan_is_that_of_fastapi_too() -> None:
+def test_a_lifespan_also_works_for_fastapi() -> None:
     store = RedisStore("redis://127.0.0.1:1/0", on_error="closed")
     app = FastAPI(lifespan=lifespan(store))
     exchange = Exchange("lifespan")

@@ -95,7 +95,7 @@ def assert_refused(application: Application, statuses: list[int]) -> None:
 
 
 @pytest.mark.parametrize("place", ["route", "router", "included", "nested", "application", "mounted"])
-def test_a_guard_with_a_body_of_its_own_is_refused_wherever_it_is_declared(serve: Serve, place: str) -> None:
+def test_a_guard_with_its_own_body_is_refused_wherever_it_is_declared(serve: Serve, place: str) -> None:
     limiter, application = Limiter(), Application()
     guarded = [Depends(guard(limiter, keys=by_form))]
     app, endpoint = application.app, application.endpoint()
@@ -125,14 +125,14 @@ def test_a_guard_with_a_body_of_its_own_is_refused_wherever_it_is_declared(serve
     assert len(limiter) == 0
 
 
-def test_any_request_is_told_what_to_do() -> None:
+def test_any_request_gets_an_error_that_says_what_to_do() -> None:
     application = Application()
     application.app.post("/login", dependencies=[Depends(guard(Limiter(), keys=by_form))])(application.endpoint())
     with pytest.raises(ConfigError, match="give the parameter the same name and type in both, parameter=`form`$"):
         Exchange(path="/login", method="POST").run(application.app)
 
 
-def test_a_second_guard_that_reads_the_same_body_does_not_vouch_for_it(serve: Serve, application: Application) -> None:
+def test_a_body_that_only_another_guard_reads_is_refused(serve: Serve, application: Application) -> None:
     def by_form_again(form: Login) -> list[Key]:
         return [ACCOUNT.key(form.email)]
 
@@ -141,7 +141,7 @@ def test_a_second_guard_that_reads_the_same_body_does_not_vouch_for_it(serve: Se
     assert_refused(application, application.guess(serve))
 
 
-def test_a_dependency_that_reads_something_else_by_that_name_does_not_vouch_for_it(
+def test_a_dependency_that_reads_another_parameter_of_the_same_name_is_not_enough(
     serve: Serve, application: Application
 ) -> None:
     def captcha(form: Captcha) -> None: ...
@@ -190,7 +190,7 @@ def test_forms_of_two_names_are_refused(serve: Serve, application: Application) 
 # What is taken
 
 
-def test_the_model_or_a_part_of_it_by_the_same_name_is_taken(serve: Serve) -> None:
+def test_the_model_or_a_part_of_it_by_the_same_name_is_accepted(serve: Serve) -> None:
     def part(login: Named) -> list[Key]:
         return [ACCOUNT.key(login.email)]
 
@@ -203,14 +203,14 @@ def test_the_model_or_a_part_of_it_by_the_same_name_is_taken(serve: Serve) -> No
         assert application.guess(serve, body={**TWO, "email": "eve"}) == [200] * 5 + [429] * 2
 
 
-def test_a_body_that_may_be_missing_is_taken(serve: Serve, application: Application) -> None:
+def test_an_optional_body_is_accepted(serve: Serve, application: Application) -> None:
     @application.app.post("/login", dependencies=[Depends(guard(Limiter(), keys=by_login))])
     async def login(login: Login | None = None) -> None: ...
 
     assert application.guess(serve, body={"email": "ann", "password": "x"}) == [200] * 5 + [429] * 2
 
 
-def test_a_dependency_that_keys_and_endpoint_share_is_taken(serve: Serve, application: Application) -> None:
+def test_a_dependency_that_keys_and_endpoint_share_is_accepted(serve: Serve, application: Application) -> None:
     def subject(form: Login) -> str:
         return form.email
 
@@ -225,14 +225,14 @@ def test_a_dependency_that_keys_and_endpoint_share_is_taken(serve: Serve, applic
     assert application.guess(serve, body=body) == [200] * 5 + [429] * 2
 
 
-def test_a_body_that_only_the_keys_read_is_taken(serve: Serve, application: Application) -> None:
+def test_a_body_that_only_the_keys_read_is_accepted(serve: Serve, application: Application) -> None:
     @application.app.post("/login", dependencies=[Depends(guard(Limiter(), keys=by_form))])
     async def login(agent: Annotated[str, Header(alias="user-agent")]) -> None: ...
 
     assert application.guess(serve, body={"email": "ann", "password": "x"}) == [200] * 5 + [429] * 2
 
 
-def test_the_form_of_oauth2_is_taken(serve: Serve, application: Application) -> None:
+def test_the_form_of_oauth2_is_accepted(serve: Serve, application: Application) -> None:
     Credentials = Annotated[OAuth2PasswordRequestForm, Depends()]
 
     def keys(form: Credentials) -> list[Key]:
@@ -246,7 +246,7 @@ def test_the_form_of_oauth2_is_taken(serve: Serve, application: Application) -> 
     assert [CLIENT.post(url, data=sent).status_code for _ in range(7)] == [200] * 5 + [429] * 2
 
 
-def test_a_query_that_both_read_is_taken_beside_a_body(serve: Serve, application: Application) -> None:
+def test_a_query_that_both_read_is_accepted_next_to_a_body(serve: Serve, application: Application) -> None:
     @application.app.post("/login", dependencies=[Depends(guard(Limiter(), keys=by_query))])
     async def login(email: str, code: Annotated[str, Body(embed=True)]) -> None: ...
 

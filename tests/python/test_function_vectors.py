@@ -109,7 +109,7 @@ def test_user_names_are_spelt_as_the_vectors_say(case: dict[str, Any]) -> None:
 
 
 @cases("rates")
-def test_rates_read_and_print_as_the_vectors_say(case: dict[str, Any]) -> None:
+def test_rates_parse_and_print_as_the_vectors_say(case: dict[str, Any]) -> None:
     with fields(case) as take:
         take("name")
         written = text(take("text"))
@@ -124,7 +124,7 @@ def test_rates_read_and_print_as_the_vectors_say(case: dict[str, Any]) -> None:
 
 
 @cases("config")
-def test_refused_configurations_say_what_the_vectors_say(case: dict[str, Any]) -> None:
+def test_refused_configurations_have_the_messages_of_the_vectors(case: dict[str, Any]) -> None:
     with fields(case) as take:
         take("name")
         refused(take, lambda: make(take("make")))

@@ -29,7 +29,7 @@ def test_the_decision_of_every_limiter_has_an_answer() -> None:
     assert http.headers(window.consume("ann", 0), round_up="1m") == {"Retry-After": "60"}
 
 
-def test_every_wait_is_said_as_whole_seconds_after_which_the_call_is_admitted() -> None:
+def test_every_retry_after_is_whole_seconds_after_which_the_call_is_admitted() -> None:
     limiter, key = Limiter(), Rule("login", "7/1m").key("ann")
     for _ in range(7):
         limiter.decide(key, now=0)
@@ -48,14 +48,14 @@ def test_two_accounts_at_the_same_step_get_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, True, 429, object(), "allowed"])
-def test_what_is_no_decision_is_refused(odd: Any) -> None:
+def test_anything_but_a_decision_is_refused(odd: Any) -> None:
     with pytest.raises(TypeError):
         http.status(odd)
     with pytest.raises(TypeError):
         http.headers(odd)
 
 
-def test_a_decision_that_was_not_awaited_is_no_admission() -> None:
+def test_a_decision_that_was_not_awaited_does_not_admit() -> None:
     async def forget() -> None:
         answer: Any = aio.Limiter().decide(LOGIN.key("ann"))
         with pytest.raises(TypeError):
@@ -65,7 +65,7 @@ def test_a_decision_that_was_not_awaited_is_no_admission() -> None:
     asyncio.run(forget())
 
 
-def test_keys_that_are_none_and_steps_that_are_not_whole_seconds_are_refused() -> None:
+def test_invalid_keys_and_steps_that_are_not_whole_seconds_are_refused() -> None:
     decision = Limiter().decide(LOGIN.key("ann"))
     keys: Any = ["ann"]
     with pytest.raises(TypeError):

@@ -72,18 +72,18 @@ def test_without_the_header_the_peer_is_the_client(headers: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5, 1.5, object(), {}, bytearray(b"1.2.3.4"), ["1.2.3.4", 7], "\udcff", b"\xff\xfe"])
-def test_a_value_that_names_no_address_is_an_unusable_hop(value: Any) -> None:
+def test_a_value_without_an_address_is_an_unusable_hop(value: Any) -> None:
     assert BEHIND.resolve(PROXY, {"X-Forwarded-For": value}) == PROXY
 
 
 @pytest.mark.parametrize("headers", [None, 5, "x-forwarded-for", b"ab", [5], ["ab"], [("a",)], [("a", "b", "c")], [[]]])
-def test_what_holds_no_headers_is_a_fault_of_the_program(headers: Any) -> None:
+def test_invalid_headers_are_a_mistake_in_the_program(headers: Any) -> None:
     with pytest.raises(ConfigError, match="headers must be a mapping of names to values, or pairs of them"):
         BEHIND.resolve(PROXY, headers)
 
 
 @pytest.mark.parametrize("peer", [5, b"10.0.0.1", (PROXY, 80), ip_address(PROXY)])
-def test_a_peer_that_is_no_text_is_a_fault_of_the_program(peer: Any) -> None:
+def test_a_peer_that_is_not_a_string_is_a_mistake_in_the_program(peer: Any) -> None:
     with pytest.raises(ConfigError, match="peer must be the text of an address, or none"):
         BEHIND.resolve(peer, {})
 
@@ -109,7 +109,7 @@ def test_nothing_that_a_client_sends_raises(value: str | bytes, peer: str) -> No
 @pytest.mark.parametrize(
     "piece", ["10.0.0.2,", "1", '"', "\\", ";", " ", "é,", "for=10.0.0.2,", "for=10.0.0.2;", "=", "["]
 )
-def test_a_header_of_ten_megabytes_is_answered_at_once(header: str, piece: str) -> None:
+def test_a_header_of_ten_megabytes_is_answered_immediately(header: str, piece: str) -> None:
     value = piece * (10_000_000 // len(piece))
     raw = value.encode("latin-1")
     started = time.monotonic()
@@ -128,7 +128,7 @@ def test_rotating_the_entry_that_the_client_writes_changes_no_bucket() -> None:
     assert outcomes == ["ALLOWED", "ALLOWED", "ALLOWED_LAST_ATTEMPT", "DENIED", "DENIED", "DENIED"]
 
 
-def test_proxies_are_texts_or_objects_of_ipaddress() -> None:
+def test_proxies_are_strings_or_objects_of_ipaddress() -> None:
     client_ip = ClientIp(
         [ip_network("10.0.0.0/8"), ip_address("2001:db8::1"), "::ffff:192.0.2.0/120"], "CF-Connecting-IP"
     )
@@ -153,7 +153,7 @@ def test_a_header_of_another_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP"])
-def test_a_proxy_that_nobody_named_is_warned_of_once(caplog: pytest.LogCaptureFixture, name: str) -> None:
+def test_an_unknown_proxy_is_warned_about_once(caplog: pytest.LogCaptureFixture, name: str) -> None:
     client_ip = ClientIp()
     client_ip.resolve("127.0.0.1", {"Host": "a.b"})
     client_ip.resolve("203.0.113.9", {name: "1.2.3.4"})
@@ -168,13 +168,13 @@ def test_a_proxy_that_nobody_named_is_warned_of_once(caplog: pytest.LogCaptureFi
     assert "127.0.0.1" not in record.getMessage()
 
 
-def test_a_proxy_that_is_named_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_trusted_proxy_is_not_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     BEHIND.resolve(PROXY, {"X-Forwarded-For": "1.2.3.4", "Forwarded": "for=1.2.3.4"})
     BEHIND.resolve("192.168.0.1", {"X-Forwarded-For": "1.2.3.4"})
     assert not caplog.records
 
 
-def test_a_log_that_fails_costs_no_request_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_gets_its_address_even_if_logging_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
 
@@ -204,7 +204,7 @@ def test_spellings_of_one_account_share_a_bucket_and_others_do_not() -> None:
 
 
 @pytest.mark.parametrize("bad", [None, 5, 1.5, b"ann@example.com", ["ann@example.com"], {}, object()])
-def test_what_is_no_text_has_no_spelling(bad: Any) -> None:
+def test_values_that_are_not_strings_have_no_spelling(bad: Any) -> None:
     with pytest.raises(InvalidKeyError, match="an email must be text"):
         canonical_email(bad)
     with pytest.raises(InvalidKeyError, match="a username must be text"):
@@ -212,7 +212,7 @@ def test_what_is_no_text_has_no_spelling(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("flag", [1, 0, "yes", 1.0, object()])
-def test_an_option_that_is_no_truth_value_is_refused(flag: Any) -> None:
+def test_an_option_that_is_not_a_boolean_is_refused(flag: Any) -> None:
     with pytest.raises(ConfigError, match="drop tags must be true or false"):
         canonical_email("ann@example.com", drop_tags=flag)
     with pytest.raises(ConfigError, match="drop gmail dots must be true or false"):
@@ -220,7 +220,7 @@ def test_an_option_that_is_no_truth_value_is_refused(flag: Any) -> None:
 
 
 @given(TEXTS, st.booleans(), st.booleans())
-def test_a_spelling_is_its_own_spelling(text: str, drop_tags: bool, drop_gmail_dots: bool) -> None:
+def test_spelling_twice_changes_nothing(text: str, drop_tags: bool, drop_gmail_dots: bool) -> None:
     for written in (text, f"{text}@gmail.com", f"ann@{text}"):
         try:
             email = canonical_email(written, drop_tags=drop_tags, drop_gmail_dots=drop_gmail_dots)
@@ -230,7 +230,7 @@ def test_a_spelling_is_its_own_spelling(text: str, drop_tags: bool, drop_gmail_d
 
 
 @pytest.mark.parametrize("text", ["@" * 10_000_000, " " * 10_000_000, "ﷺ" * 3_000_000, "\ud800" * 3_000_000])
-def test_a_text_of_ten_megabytes_is_refused_at_once(text: str) -> None:
+def test_a_string_of_ten_megabytes_is_refused_immediately(text: str) -> None:
     started = time.monotonic()
     for spelling in (canonical_email, canonical_username):
         with pytest.raises(InvalidKeyError):
@@ -276,12 +276,12 @@ def test_addresses_of_one_network_share_the_strikes_of_an_account() -> None:
     assert attempts("2", 1) == ["ALLOWED"]
 
 
-def test_a_word_with_a_hyphen_takes_an_underscore() -> None:
+def test_a_word_with_a_hyphen_is_passed_with_an_underscore() -> None:
     rule = Rule("device", "5/1m", by=("user-id", "address"))
     assert keys_for(rule, address="203.0.113.9", user_id="7") == [rule.key("7", "203.0.113.9")]
 
 
-def test_without_an_address_its_rules_are_left_out_and_that_is_said_once(
+def test_without_an_address_its_rules_are_left_out_with_one_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_keys, "_warned", False)
@@ -294,7 +294,7 @@ def test_without_an_address_its_rules_are_left_out_and_that_is_said_once(
         keys_for([LOGIN_IP, LOGIN_ACCOUNT_IP], address=None, account="ann")
 
 
-def test_an_address_that_is_not_named_at_all_is_a_mistake_in_the_code() -> None:
+def test_omitting_the_address_is_a_mistake_in_the_program() -> None:
     rules = [LOGIN_ACCOUNT, LOGIN_ACCOUNT_IP]
     for values in ({}, {"ip": "203.0.113.9"}, {"adress": "203.0.113.9"}):
         with pytest.raises(ConfigError, match="needs an address, or none by name, rule=`login-account-ip`"):
@@ -302,7 +302,7 @@ def test_an_address_that_is_not_named_at_all_is_a_mistake_in_the_code() -> None:
 
 
 @pytest.mark.parametrize("account", [None, "", 5, b"ann", ["ann"]])
-def test_a_word_without_a_text_is_named(account: Any) -> None:
+def test_a_word_without_a_string_is_named(account: Any) -> None:
     with pytest.raises(InvalidKeyError, match="rule=`login-account-ip`, word=`account`"):
         keys_for([LOGIN_ACCOUNT_IP], address="203.0.113.9", account=account)
 
@@ -313,13 +313,13 @@ def test_a_word_that_is_missing_is_named() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "junk", "testclient", 5])
-def test_an_address_that_is_none_is_refused(address: Any) -> None:
+def test_an_invalid_address_is_refused(address: Any) -> None:
     for rule in (LOGIN_IP, LOGIN_ACCOUNT_IP):
         with pytest.raises(InvalidKeyError, match="not an IPv4 or IPv6 address"):
             keys_for([rule], address=address, account="ann")
 
 
-def test_a_rule_that_does_not_say_what_it_is_keyed_by_is_refused() -> None:
+def test_a_rule_without_by_is_refused() -> None:
     with pytest.raises(ConfigError, match="a rule must say what it is keyed by, rule=`plain`"):
         keys_for([Rule("plain", "5/1m")], account="ann")
     with pytest.raises(InvalidKeyError, match="no key is left"):

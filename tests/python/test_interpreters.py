@@ -55,12 +55,12 @@ def printed() -> Callable[[str], list[str]]:
     return run
 
 
-def test_a_second_interpreter_is_refused_each_time_and_told_the_cure(printed: Callable[[str], list[str]]) -> None:
+def test_a_second_interpreter_is_refused_each_time_with_the_remedy(printed: Callable[[str], list[str]]) -> None:
     twice = f"second = create()\nrun(second, {REFUSED!r})\nrun(second, {REFUSED!r})\n"
     assert printed(f"import doorkeep\n{twice}run(create(), {REFUSED!r})") == [SAID] * 3
 
 
-def test_the_first_interpreter_goes_on_when_a_second_one_was_refused(printed: Callable[[str], list[str]]) -> None:
+def test_the_first_interpreter_still_works_after_a_second_was_refused(printed: Callable[[str], list[str]]) -> None:
     assert printed(f"{USED}run(create(), {REFUSED!r})\n{USED}") == ["True", SAID, "True"]
 
 
@@ -68,6 +68,6 @@ def test_the_first_interpreter_need_not_be_the_main_one(printed: Callable[[str],
     assert printed(f"run(create(), {USED!r})\n{REFUSED}") == ["True", SAID]
 
 
-def test_an_interpreter_that_imports_it_anew_is_no_second_one(printed: Callable[[str], list[str]]) -> None:
+def test_the_same_interpreter_may_import_it_again(printed: Callable[[str], list[str]]) -> None:
     forget = "for name in [name for name in sys.modules if name.startswith('doorkeep')]: del sys.modules[name]\n"
     assert printed(f"{REFUSED}{forget}{REFUSED}") == ["imported"] * 2

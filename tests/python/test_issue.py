@@ -75,12 +75,12 @@ def test_a_mapping_may_have_a_method_for_its_key() -> None:
 
 
 @pytest.mark.parametrize("claims", [{}, [], object(), {"rate_limit_key": lambda: None}])
-def test_the_key_is_empty_when_the_claims_name_nobody(claims: object) -> None:
+def test_the_key_is_empty_if_the_claims_have_no_subject(claims: object) -> None:
     assert key_from_claims(claims) == ""
 
 
 @pytest.mark.parametrize("claims", [None, "header.payload.signature", b"token", 7, 1.5, True])
-def test_what_are_no_claims_is_refused(claims: object) -> None:
+def test_values_that_are_not_claims_are_refused(claims: object) -> None:
     with pytest.raises(ConfigError, match="claims must be a mapping or an object"):
         key_from_claims(claims)
     with pytest.raises(ConfigError):
@@ -90,7 +90,7 @@ def test_what_are_no_claims_is_refused(claims: object) -> None:
 
 @pytest.mark.parametrize("guard", [IssueGuard, aio.IssueGuard])
 @pytest.mark.parametrize("provider", [None, 5, {}, lambda key: True])
-def test_a_provider_that_cannot_be_asked_is_refused_when_the_guard_is_made(guard: Any, provider: object) -> None:
+def test_a_provider_without_allow_is_refused_when_the_guard_is_made(guard: Any, provider: object) -> None:
     with pytest.raises(ConfigError, match="must have the methods of RateLimitProvider"):
         guard(provider)
 
@@ -102,12 +102,12 @@ def test_the_key_of_a_whole_number_is_its_digits() -> None:
 
 
 @pytest.mark.parametrize("odd", [True, False, 1.5, float("nan"), b"ann", [], {}, object()])
-def test_a_claim_of_another_type_is_refused_since_passing_over_it_would_lift_the_limit(odd: object) -> None:
+def test_a_claim_of_another_type_is_refused_since_ignoring_it_would_lift_the_limit(odd: object) -> None:
     with pytest.raises(InvalidKeyError, match="must be text or a whole number, claim=`sub`"):
         key_from_claims({"sub": odd, "user_id": "u1"})
 
 
-def test_issuing_is_refused_when_the_subject_has_used_up_its_rate_and_only_then() -> None:
+def test_issuing_is_refused_only_when_the_subject_has_used_up_its_rate() -> None:
     guard = IssueGuard(bucket())
     guard.check({"sub": "ann"})
     with pytest.raises(RateLimitExceeded) as caught:
@@ -151,7 +151,7 @@ def test_a_wait_of_a_provider_that_is_not_a_timedelta_is_refused(odd: object) ->
         IssueGuard(Waiting(False)).check({"sub": "ann"})
 
 
-def test_odd_subjects_count_each_for_itself() -> None:
+def test_odd_subjects_are_counted_separately() -> None:
     guard = IssueGuard(bucket())
     subjects = ["__proto__", "\0", "\ud800", "\ud801", " ", "x" * 100_000]
     for subject in subjects:
@@ -161,14 +161,14 @@ def test_odd_subjects_count_each_for_itself() -> None:
             guard.check({"sub": subject})
 
 
-def test_claims_that_name_nobody_are_not_limited() -> None:
+def test_claims_without_a_subject_are_not_limited() -> None:
     provider = Provider(False)
     for _ in range(3):
         IssueGuard(provider).check({"aud": "shop"})
     assert provider.asked == []
 
 
-def test_an_application_may_bring_its_own_key() -> None:
+def test_an_application_may_use_its_own_key() -> None:
     provider = Provider(True)
     guard = IssueGuard(provider, key=lambda claims: claims.get("tenant"))
     guard.check({"sub": "ann", "tenant": "acme"})
@@ -186,7 +186,7 @@ def test_a_closed_bucket_refuses_to_issue() -> None:
         IssueGuard(closed).check({"sub": "ann"})
 
 
-def test_what_a_provider_raises_passes_through() -> None:
+def test_exceptions_of_a_provider_pass_through() -> None:
     with pytest.raises(ConnectionError):
         IssueGuard(Provider(ConnectionError())).check({"sub": "ann"})
     with pytest.raises(ConnectionError):
@@ -194,7 +194,7 @@ def test_what_a_provider_raises_passes_through() -> None:
 
 
 @pytest.mark.parametrize("odd", [1, 0, "yes", None, {}, object()])
-def test_a_provider_that_says_neither_true_nor_false_issues_nothing(odd: object) -> None:
+def test_a_provider_that_answers_neither_true_nor_false_issues_nothing(odd: object) -> None:
     with pytest.raises(ConfigError, match="must answer True or False"):
         IssueGuard(Provider(odd)).check({"sub": "ann"})
     with pytest.raises(ConfigError, match="must answer True or False"):
@@ -207,7 +207,7 @@ def test_a_provider_that_must_be_awaited_issues_nothing_when_it_is_not() -> None
         IssueGuard(Later(True)).check({"sub": "ann"})  # type: ignore[arg-type]
 
 
-def test_the_awaitable_guard_takes_awaitable_and_plain_providers() -> None:
+def test_the_awaitable_guard_accepts_awaitable_and_plain_providers() -> None:
     async def issue(provider: Any) -> list[bool]:
         guard = aio.IssueGuard(provider)
         answers = await asyncio.gather(*[guard.check({"sub": "ann"}) for _ in range(3)], return_exceptions=True)
@@ -218,7 +218,7 @@ def test_the_awaitable_guard_takes_awaitable_and_plain_providers() -> None:
     assert asyncio.run(issue(TokenBucket(1, "1m", clock=clock))) == [True, False, False]
 
 
-def test_threads_that_issue_at_once_pass_as_often_as_the_rate_says() -> None:
+def test_concurrent_threads_issue_as_often_as_the_rate_allows() -> None:
     guard = IssueGuard(TokenBucket(rate=5, window="1m", clock=ManualClock()))
     passed: list[int] = []
 

@@ -27,7 +27,7 @@ ODD = ["__proto__", "constructor", "\0", "a\0b", "\ud800", "\udfff", "𐀀x", "x
 TEXTS = st.text(st.characters(exclude_categories=()), min_size=1)
 
 
-def test_odd_strings_are_each_a_bucket_of_their_own() -> None:
+def test_odd_strings_have_separate_buckets() -> None:
     limiter = Limiter()
     strikes = AttemptLimiter(threshold=1, lockout_window="1h")
     bucket, window = TokenBucket(rate=1), FixedWindow(limit=1, window="1h")
@@ -45,13 +45,13 @@ def test_odd_strings_are_each_a_bucket_of_their_own() -> None:
     assert len(strikes) == len(bucket) == len(window) == len(limiter) == len(texts)
 
 
-def test_surrogates_that_make_a_pair_are_not_the_character() -> None:
+def test_a_surrogate_pair_is_not_the_same_key_as_its_character() -> None:
     # Python can hold the two halves of a pair as two characters; JavaScript cannot tell them from the character.
     assert RULE.key("\ud800\udc00").digest == RULE.key("𐀀").digest
 
 
 @pytest.mark.parametrize("bad", [None, 5, 1.5, b"ann", ["ann"], {}, object(), ""])
-def test_what_is_no_text_or_empty_is_refused_and_nothing_counted(bad: object) -> None:
+def test_an_empty_key_or_one_that_is_not_a_string_is_refused_and_nothing_counted(bad: object) -> None:
     strikes, window = AttemptLimiter(threshold=1, lockout_window=60), FixedWindow(limit=1, window=60)
     calls: list[Callable[[], object]] = [
         lambda: RULE.key(bad),  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_what_is_no_text_or_empty_is_refused_and_nothing_counted(bad: object) ->
     assert len(strikes) == len(window) == 0
 
 
-def test_an_empty_key_takes_no_token_and_is_no_shared_bucket() -> None:
+def test_an_empty_key_takes_no_token_and_shares_no_bucket() -> None:
     bucket = TokenBucket(rate=1)
     assert not bucket.allow("")
     assert bucket.reset("")
@@ -137,7 +137,7 @@ def test_rules_of_one_name_must_agree_within_a_limiter() -> None:
     assert limiter.peek(Rule("login", "5/1m").key("a")).remaining == 4
 
 
-def test_a_rule_says_what_it_was_made_of() -> None:
+def test_a_rule_shows_its_parameters() -> None:
     rule = Rule("login-ip", "200/1h,20/1m", ipv6_prefix=56, by=("address",))
     assert (rule.name, str(rule.rates), rule.ipv6_prefix, rule.by) == ("login-ip", "20/1m,200/1h", 56, ("address",))
     assert rule.max_in("1h") == rule.rates.max_in("1h") == 399

@@ -28,7 +28,7 @@ def per_account(rates: str) -> Scenario:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_the_lab_run_and_every_public_item_says_what_it_does(name: str) -> None:
+def test_the_examples_of_the_lab_run_and_every_public_item_has_a_docstring(name: str) -> None:
     module = import_module(f"doorkeep.lab{name}")
     assert doctest.testmod(module).failed == 0
     for public in module.__all__:
@@ -64,7 +64,7 @@ def test_rules_to_forgive_are_named_by_themselves() -> None:
     assert forgiven.users["denied_percent"][0] == 0 < counted.users["denied_percent"][0]
 
 
-def test_a_store_and_its_outages_are_objects_too() -> None:
+def test_a_store_and_its_outages_are_also_objects() -> None:
     scenario = Scenario(
         policy=Policy(["preset:vault"], replicas=4),
         store=Store(on_error="closed", outages=[Outage("6h", timedelta(hours=1), forgets=True)]),
@@ -96,7 +96,7 @@ def test_a_scenario_with_an_unknown_attacker_names_the_field() -> None:
         Scenario(policy=["preset:vault"], attackers=[Attacker("vertical", rate=object())])
 
 
-def test_what_is_no_list_of_parts_is_refused_by_the_field_that_holds_it() -> None:
+def test_a_value_that_is_not_a_list_of_parts_is_refused_with_its_field() -> None:
     for wrong in (VERTICAL[0], "vertical", 5):
         with pytest.raises(ConfigError, match="scenario attackers: must be a list"):
             Scenario(policy=["preset:vault"], attackers=wrong)  # type: ignore[arg-type]
@@ -113,13 +113,13 @@ def test_what_is_no_list_of_parts_is_refused_by_the_field_that_holds_it() -> Non
     assert len(Scenario(policy=["preset:vault"], attackers=iter(VERTICAL)).to_dict()["attackers"]) == 1
 
 
-def test_a_text_without_a_field_is_no_path() -> None:
+def test_a_string_without_a_field_is_not_a_path() -> None:
     for text in ("", "\n", "[policy]\n[run]\n"):
         with pytest.raises(ConfigError, match="scenario line 1, policy: "):
             Scenario.from_toml(text)
 
 
-def test_a_file_is_read_by_its_path_and_a_text_by_itself(tmp_path: Path) -> None:
+def test_a_scenario_is_read_from_a_path_or_from_a_string(tmp_path: Path) -> None:
     text = 'policy.rules = ["preset:vault"]\n[[attackers]]\nkind = "vertical"\n'
     file = tmp_path / "vault.toml"
     file.write_text(text, encoding="utf-8")
@@ -155,7 +155,7 @@ def test_a_scenario_is_changed_by_the_path_that_messages_name() -> None:
 
 
 @pytest.mark.parametrize(("policy", "span", "most"), [("5/1m", "24h", 7204), ("50/1h", 86_400, 1249)])
-def test_a_run_hits_the_bound_to_the_last_unit(policy: str, span: Any, most: int) -> None:
+def test_a_run_reaches_the_bound_exactly(policy: str, span: Any, most: int) -> None:
     assert bounds.max_in(policy, span) == bounds.max_in(policy, timedelta(days=1)) == most
     assert run(per_account(policy)).attackers["guesses"].tolist() == [most]
 
@@ -204,7 +204,7 @@ def test_a_report_reads_as_text_and_as_html() -> None:
     assert str(result.attackers).splitlines()[2].split()[0] == "vertical"
 
 
-def test_results_stand_beside_each_other() -> None:
+def test_results_are_compared_side_by_side() -> None:
     both = compare(run(per_account("5/1m")), run(per_account("50/1h")), labels=["minute", "hour"])
     (line,) = [line.split() for line in str(both).splitlines() if line.startswith("guesses admitted")]
     assert line == ["guesses", "admitted", "7,204", "1,249"]
@@ -222,7 +222,7 @@ def test_a_sweep_runs_a_scenario_for_each_value() -> None:
     assert found == [bounds.botnet("5/1m,20/1h", "100/1h", addresses, "24h") for addresses in (1, 5, 6)]
 
 
-def test_bounds_say_which_argument_is_wrong() -> None:
+def test_bounds_name_the_wrong_argument() -> None:
     for ask, says in [
         (lambda: bounds.max_in("5/1x", "1h"), "rate=`5/1x`"),
         (lambda: bounds.honest_denial(0, 1), "burst"),
@@ -292,7 +292,7 @@ for frame in (result.to_pandas, result.to_polars):
     assert without({"pandas", "polars"}, code).splitlines() == expected
 
 
-def test_the_command_line_says_what_to_install_too(tmp_path: Path) -> None:
+def test_the_command_line_also_says_what_to_install(tmp_path: Path) -> None:
     file = tmp_path / "vault.toml"
     file.write_text('policy.rules = ["preset:vault"]\nattackers = [{ kind = "vertical" }]\n', encoding="utf-8")
     code = f"""
@@ -310,7 +310,7 @@ print(main(["bounds", "5/1m"]))
     assert lines[-1] == "0"
 
 
-def test_importing_the_package_loads_nothing_of_the_lab_and_the_lab_no_numpy() -> None:
+def test_importing_the_package_does_not_import_the_lab_and_the_lab_not_numpy() -> None:
     code = "import doorkeep; print([name for name in sys.modules if 'lab' in name.split('.')])"
     assert without(set(), code) == "[]"
     code = "import doorkeep.lab; print({'numpy', 'matplotlib', 'tqdm'} & set(sys.modules))"

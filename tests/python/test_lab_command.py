@@ -76,7 +76,7 @@ def test_run_draws_the_same_figure_each_time(scenario: Path, tmp_path: Path, end
     assert first == second
 
 
-def test_compare_prints_both_beside_each_other(scenario: Path, tmp_path: Path) -> None:
+def test_compare_prints_both_side_by_side(scenario: Path, tmp_path: Path) -> None:
     other = tmp_path / "stig.toml"
     other.write_text(SCENARIO.replace("vault", "stig"), encoding="utf-8")
     figure = tmp_path / "both.png"
@@ -99,7 +99,7 @@ def test_help_shows_how_to_begin() -> None:
         assert "usage: python -m doorkeep.lab " + command in printed(command, "--help")
 
 
-def test_what_cannot_be_done_is_said_in_one_line(scenario: Path, tmp_path: Path) -> None:
+def test_an_error_is_one_line(scenario: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text(SCENARIO.replace('"vertical"', '"wizard"'), encoding="utf-8")
     begin = "python -m doorkeep.lab: "
@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_said_in_one_line(scenario: Path, tmp_path: Path)
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_reader_that_has_seen_enough_causes_no_complaint(scenario: Path) -> None:
+def test_a_reader_that_closes_the_output_early_causes_no_error(scenario: Path) -> None:
     command = ["bash", "-o", "pipefail", "-c", '"$0" -m doorkeep.lab run "$1" --json | head -c 1']
     done = subprocess.run([*command, sys.executable, scenario], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
@@ -131,7 +131,7 @@ def test_every_file_is_read_before_the_first_run(scenario: Path, tmp_path: Path)
     assert "No such file" in refused("compare", long, tmp_path / "none.toml")
 
 
-def test_ctrl_c_prints_what_is_there(tmp_path: Path) -> None:
+def test_ctrl_c_prints_the_results_so_far(tmp_path: Path) -> None:
     long = tmp_path / "long.toml"
     long.write_text('run.duration = "3000d"\n' + SCENARIO.replace('"vertical"', '"vertical"\nrate = 1000'), "utf-8")
     command = [sys.executable, "-u", "-m", "doorkeep.lab", "run", str(long)]

@@ -33,7 +33,7 @@ def test_a_scenario_that_cannot_be_run_is_refused_with_its_line_and_field() -> N
     assert _native.lab_check(LONG) is None
 
 
-def test_progress_is_told_and_false_ends_the_run_with_what_is_there() -> None:
+def test_progress_is_reported_and_false_ends_the_run_with_the_results_so_far() -> None:
     seen: list[tuple[int, float]] = []
 
     def look(events: int, done: float) -> bool:
@@ -55,7 +55,7 @@ def test_an_error_of_the_progress_ends_the_run_and_is_raised() -> None:
         _native.lab_run(LONG, look)
 
 
-def test_an_interrupt_ends_the_run_with_what_is_there() -> None:
+def test_an_interrupt_ends_the_run_with_the_results_so_far() -> None:
     pressed = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     pressed.start()
     run = _native.lab_run(LONG)["run"]
@@ -64,7 +64,7 @@ def test_an_interrupt_ends_the_run_with_what_is_there() -> None:
     assert plain(run["events"])[0] > 0
 
 
-def test_other_threads_go_on_while_a_run_lasts() -> None:
+def test_other_threads_continue_during_a_run() -> None:
     ticks = 0
     over = threading.Event()
 

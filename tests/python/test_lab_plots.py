@@ -52,7 +52,7 @@ def everything() -> dict[str, Axes]:
     }
 
 
-def test_every_figure_says_what_its_axes_are_and_in_which_unit() -> None:
+def test_every_figure_labels_its_axes_with_their_units() -> None:
     labels = {name: (ax.get_xlabel(), ax.get_ylabel()) for name, ax in everything().items()}
     security = "security: guesses on one account in a day, fewer is better"
     assert labels == {
@@ -78,7 +78,7 @@ def test_every_figure_is_the_same_bytes_each_time_whatever_the_style_of_the_user
     assert {name: png(ax) for name, ax in second.items()} == first
 
 
-def test_figures_are_drawn_on_the_axes_that_are_handed_in() -> None:
+def test_figures_are_drawn_on_the_axes_that_are_passed() -> None:
     mine = pyplot.subplots()[1]
     result = attacked()
     assert plots.guesses_over_time(result, ax=mine) is mine
@@ -87,7 +87,7 @@ def test_figures_are_drawn_on_the_axes_that_are_handed_in() -> None:
     assert len(pyplot.get_fignums()) == 1
 
 
-def test_recorded_guesses_are_drawn_at_their_moments_and_never_above_the_bound() -> None:
+def test_recorded_guesses_are_drawn_at_their_times_and_never_above_the_bound() -> None:
     ax = plots.guesses_over_time(attacked(record=2000), bound="5/1m,50/1h")
     exact, most = ax.get_lines()
     hours, counts = exact.get_data()
@@ -114,7 +114,7 @@ def test_times_without_the_store_are_shaded() -> None:
     assert plots.guesses_over_time(run(at_once)).patches[0].get_x() == 0
 
 
-def test_lines_are_told_apart_without_colour() -> None:
+def test_lines_are_distinguishable_without_colour() -> None:
     ax = plots.guesses_over_time(attacked(), attacked(kind="low-and-slow"), labels=["greedy", "quiet"])
     assert len({line.get_linestyle() + str(line._unscaled_dash_pattern) for line in ax.get_lines()}) == 2
     assert len(set(COLOURS)) == 7
@@ -131,7 +131,7 @@ def test_a_trade_off_has_a_labelled_point_for_each_policy() -> None:
     assert points == [1249, bounds.max_in("5/1h", "24h")]
 
 
-def test_a_report_has_a_panel_for_guesses_and_one_for_honest_people() -> None:
+def test_a_report_has_a_panel_for_guesses_and_one_for_honest_users() -> None:
     result = attacked()
     assert [ax.get_title("left") for ax in plots.report(result).axes] == ["Guesses admitted", "Honest attempts"]
     both = plots.report(result, result, labels=["a", "b"])

@@ -50,7 +50,7 @@ def test_a_seed_out_of_bounds_is_refused(seed: int) -> None:
         run(LONG, seed=seed)
 
 
-def test_progress_is_told_and_may_end_the_run_with_what_is_there() -> None:
+def test_progress_is_reported_and_may_end_the_run_with_the_results_so_far() -> None:
     told: list[tuple[int, float]] = []
 
     def tell(events: int, done: float) -> bool:
@@ -68,7 +68,7 @@ def test_progress_is_told_and_may_end_the_run_with_what_is_there() -> None:
     assert result.run["duration_s"][0] < 300 * 86_400
 
 
-def test_what_progress_raises_ends_the_run() -> None:
+def test_an_exception_of_progress_ends_the_run() -> None:
     def fail(events: int, done: float) -> None:
         raise ZeroDivisionError
 
@@ -88,7 +88,7 @@ def test_a_run_of_two_seconds_shows_a_bar_and_a_short_one_nothing(
     assert capsys.readouterr().err == ""
 
 
-def test_other_threads_go_on_while_a_run_lasts() -> None:
+def test_other_threads_continue_during_a_run() -> None:
     beats = 0
     done = threading.Event()
 
@@ -123,7 +123,7 @@ print(len(results), results[-1].interrupted)
 """
 
 
-def test_ctrl_c_gives_what_is_there() -> None:
+def test_ctrl_c_returns_the_results_so_far() -> None:
     child = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
     out = child.stdout
     assert isinstance(out, io.TextIOBase)
@@ -138,6 +138,6 @@ def test_ctrl_c_gives_what_is_there() -> None:
     out.close()
 
 
-def test_a_sweep_is_judged_before_its_first_run() -> None:
+def test_a_sweep_is_validated_before_its_first_run() -> None:
     with pytest.raises(ConfigError, match=r"run.seed"):
         sweep(LONG, "run.seed", [1, -1])

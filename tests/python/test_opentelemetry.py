@@ -55,7 +55,7 @@ def reading() -> Iterator[Reading]:
     made.provider.shutdown()
 
 
-def test_observes_what_a_limiter_counts_as_sums_of_which_one_may_fall(reading: Reading) -> None:
+def test_observes_the_counters_of_a_limiter_as_sums_one_of_which_may_fall(reading: Reading) -> None:
     instrument(busy(), reading.meter)
     for _ in range(2):
         assert reading.points() == [
@@ -79,7 +79,7 @@ def test_reads_the_counters_at_each_collection(reading: Reading) -> None:
     assert ("doorkeep.allowed", {"rule": "login-ip"}, 3) in reading.points()
 
 
-def test_tells_limiters_of_one_meter_apart_by_their_names_and_refuses_a_name_twice(reading: Reading) -> None:
+def test_limiters_of_one_meter_have_different_names(reading: Reading) -> None:
     instrument(busy(), reading.meter)
     named = busy()
     for _ in range(2):

@@ -56,7 +56,7 @@ def sample(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset(labels.items())
 
 
-def test_exposes_what_a_limiter_counts_as_counters_and_a_gauge(scrape: Any) -> None:
+def test_exposes_the_counters_of_a_limiter_as_counters_and_a_gauge(scrape: Any) -> None:
     registry = CollectorRegistry()
     register(busy(), registry)
     text = scrape(registry)
@@ -87,7 +87,7 @@ def test_reads_the_counters_at_each_scrape_and_never_adds_them_up(scrape: Any) -
     assert samples(scrape(registry))[sample("doorkeep_allowed_total", rule="login-ip")] == 3
 
 
-def test_counts_the_calls_for_which_a_store_could_not_be_asked(scrape: Any) -> None:
+def test_counts_the_calls_whose_store_failed(scrape: Any) -> None:
     registry = CollectorRegistry()
     limiter = Limiter(store=RedisStore("redis://127.0.0.1:1/0"), on_error="closed")
     register(limiter, registry)
@@ -97,7 +97,7 @@ def test_counts_the_calls_for_which_a_store_could_not_be_asked(scrape: Any) -> N
     assert said[sample("doorkeep_denied_total", rule="login-ip", reason="unavailable")] == 1
 
 
-def test_tells_limiters_of_one_registry_apart_by_their_names_and_refuses_a_name_twice(scrape: Any) -> None:
+def test_limiters_of_one_registry_have_different_names(scrape: Any) -> None:
     registry = CollectorRegistry()
     register(busy(), registry)
     named = busy()
@@ -114,7 +114,7 @@ def test_tells_limiters_of_one_registry_apart_by_their_names_and_refuses_a_name_
     register(busy(), CollectorRegistry())
 
 
-def test_takes_every_limiter_and_nothing_that_does_not_count() -> None:
+def test_accepts_every_limiter_and_nothing_without_counters() -> None:
     registry = CollectorRegistry()
     limiters: list[Any] = [
         AttemptLimiter(5, "1m"),
@@ -137,6 +137,6 @@ def test_takes_every_limiter_and_nothing_that_does_not_count() -> None:
             register(busy(), CollectorRegistry(), name=name)
 
 
-def test_fills_the_global_registry_unless_told_otherwise() -> None:
+def test_uses_the_global_registry_by_default() -> None:
     register(busy(), name="global")
     assert REGISTRY.get_sample_value("doorkeep_tracked_keys", {"limiter": "global"}) == 2

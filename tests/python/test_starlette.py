@@ -39,7 +39,7 @@ def test_middleware_counts_every_request_before_it_is_routed_and_denies_it(serve
     assert statuses == [200, 404, 405, 429, 429]
 
 
-def test_middleware_counts_exactly_however_many_come_at_once(serve: Serve, limiter: Any) -> None:
+def test_middleware_counts_concurrent_requests_exactly(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter))
 
     async def attack() -> list[int]:
@@ -66,7 +66,7 @@ def test_a_denial_is_the_same_bytes_from_middleware_and_from_a_handler(
     assert denied.json() == {"detail": "Too many attempts"}
 
 
-def test_middleware_leaves_out_what_does_not_apply(serve: Serve, limiter: Any) -> None:
+def test_middleware_skips_requests_to_which_it_does_not_apply(serve: Serve, limiter: Any) -> None:
     url = serve(make_app(limiter, applies=lambda connection: connection.url.path.startswith("/login")))
     assert [CLIENT.get(url + "/plain").status_code for _ in range(5)] == [200] * 5
     assert CLIENT.get(url + "/login/x").status_code == 200
@@ -79,7 +79,7 @@ def test_middleware_counts_a_cost(serve: Serve, limiter: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lifespan", "something-new"])
-def test_what_is_no_request_passes_through_untouched(limiter: Any, kind: str) -> None:
+def test_anything_but_a_request_passes_through_unchanged(limiter: Any, kind: str) -> None:
     passed: list[Any] = []
 
     async def app(*arguments: Any) -> None:
@@ -112,13 +112,13 @@ def test_middleware_reads_no_body_and_wraps_nothing(limiter: Any) -> None:
 @pytest.mark.parametrize(
     "rules", [[], [ACCOUNT], [IP, Rule("none", "1/1m")], [Rule("two", "1/1m", by=("address", "account"))]]
 )
-def test_middleware_refuses_rules_that_are_not_of_the_address_alone(limiter: Any, rules: list[Any]) -> None:
+def test_middleware_refuses_rules_that_are_not_keyed_by_the_address_alone(limiter: Any, rules: list[Any]) -> None:
     with pytest.raises(ConfigError, match="^rules must be by the address alone, rules=`"):
         AddressLimit(Starlette(), limiter=limiter, rules=rules, client_ip=ClientIp())
 
 
 @pytest.mark.parametrize("odd", [None, "redis://127.0.0.1", Limiter])
-def test_middleware_refuses_what_is_no_limiter(odd: Any) -> None:
+def test_middleware_refuses_an_invalid_limiter(odd: Any) -> None:
     with pytest.raises(ConfigError, match="^limiter must be a Limiter$"):
         AddressLimit(Starlette(), limiter=odd, rules=[IP])
 
@@ -146,7 +146,7 @@ def test_a_header_of_any_kind_is_answered_and_counted(limiter: Any, forwarded: b
     assert Exchange(path="/plain", client=("198.51.100.7", 1)).run(app)[0]["status"] == 200
 
 
-def test_the_first_entry_of_a_forwarding_header_buys_nothing(limiter: Any) -> None:
+def test_the_first_entry_of_a_forwarding_header_has_no_effect(limiter: Any) -> None:
     app = make_app(limiter, client_ip=ClientIp(trusted_proxies=["10.0.0.0/8"]))
     headers = [[(b"x-forwarded-for", b"1.2.3.%d, 3.3.3.3" % n)] for n in range(6)]
     statuses = [
@@ -189,7 +189,7 @@ def test_an_address_that_middleware_counted_is_not_counted_again(limiter: Any) -
     assert (remaining(limiter, IP.ip_key("192.0.2.1")), remaining(limiter, ANN)) == (2, 2)
 
 
-def test_an_attempt_is_shared_through_mounts_root_paths_and_foreign_middleware(limiter: Any) -> None:
+def test_an_attempt_is_shared_across_mounts_root_paths_and_other_middleware(limiter: Any) -> None:
     class Foreign(BaseHTTPMiddleware):
         async def dispatch(self, request: Request, call_next: Any) -> Response:
             answer: Response = await call_next(request)
@@ -208,14 +208,14 @@ def test_an_attempt_is_shared_through_mounts_root_paths_and_foreign_middleware(l
     assert left(limiter) == (2, 2)
 
 
-def test_requests_share_nothing_also_when_the_server_gives_all_the_same_state(limiter: Any) -> None:
+def test_requests_share_nothing_even_if_the_server_shares_their_state(limiter: Any) -> None:
     app, state = make_app(limiter), {}  # type: ignore[var-annotated]
     for _ in range(2):
         Exchange(path="/login/x", client=("127.0.0.1", 1), state=state).run(app)
     assert left(limiter) == (1, 1)
 
 
-def test_another_limiter_counts_for_itself(limiter: Any, doorkeep_clock: ManualClock) -> None:
+def test_another_limiter_counts_separately(limiter: Any, doorkeep_clock: ManualClock) -> None:
     other = Limiter(clock=doorkeep_clock)
     app = Starlette(
         routes=[Mount("/", make_app(limiter))],

@@ -104,7 +104,7 @@ def spraying(limiter: Any, reached: list[str], client_ip: ClientIp | None = None
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("parser", ["h11", "httptools"])
 @pytest.mark.parametrize("make", [counted, spraying])
-def test_clients_that_reset_their_connection_reach_no_more_than_the_address_admits(
+def test_clients_that_reset_their_connection_get_no_more_than_the_address_admits(
     loop: Any, parser: Any, make: Any
 ) -> None:
     limiter, reached = Limiter(), []  # type: ignore[var-annotated]
@@ -148,7 +148,7 @@ def test_a_websocket_whose_address_is_lost_is_refused(limiter: Any) -> None:
 
 
 @pytest.mark.parametrize("framework", [Starlette, FastAPI])
-def test_a_client_whose_address_is_lost_is_refused_without_install_too(framework: Any) -> None:
+def test_a_client_whose_address_is_lost_is_refused_even_without_install(framework: Any) -> None:
     async def endpoint(request: Request) -> Response:
         address_of(request)
         return Response()
@@ -177,7 +177,7 @@ def test_a_client_without_an_address_is_limited_by_the_other_rules(limiter: Any,
     assert statuses == [200] * 5 + [429] * 2
 
 
-def test_middleware_lets_a_client_without_an_address_pass_and_logs_it_each_time(
+def test_middleware_admits_a_client_without_an_address_and_logs_it_each_time(
     limiter: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     reached: list[str] = []

@@ -120,7 +120,7 @@ def test_a_store_is_shared_by_middleware_and_blocks_and_a_give_back_reaches_it(
 
 
 @pytest.mark.parametrize("kind", [Limiter, aio.Limiter])
-def test_the_event_loop_goes_on_while_a_store_is_silent(kind: Any) -> None:
+def test_the_event_loop_continues_while_a_store_is_silent(kind: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = RedisStore(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", timeout=1, on_error="closed")
         app = make_app(kind(store=store), middleware=False)
@@ -164,7 +164,7 @@ async def live(app: Starlette) -> Any:
 
 
 @pytest.mark.parametrize("moment", ["start", "end"])
-def test_a_lifespan_closes_stores_also_when_the_applications_own_fails(shared: Any, moment: str) -> None:
+def test_a_lifespan_closes_stores_even_if_the_applications_own_fails(shared: Any, moment: str) -> None:
     store = RedisStore(shared.url, on_error="closed", timeout=2)
     limiter = Limiter(store=store)
     assert limiter.peek(ANN)
@@ -188,7 +188,7 @@ def test_a_lifespan_over_memory_alone_is_the_applications_own() -> None:
 # Fields and waits that are asked for
 
 
-def test_fields_are_sent_only_when_asked_and_with_every_answer(serve: Serve, limiter: Any) -> None:
+def test_fields_are_sent_only_when_enabled_and_with_every_answer(serve: Serve, limiter: Any) -> None:
     asked, silent = (serve(make_app(limiter, rate_limit=rate_limit)) for rate_limit in (True, False))
     for path, status in [("/plain", 200), ("/nowhere", 404), ("/login/401", 401), ("/plain", 429)]:
         answer = CLIENT.get(asked + path)
@@ -221,7 +221,7 @@ def test_fields_of_a_block_need_handlers_that_are_installed(limiter: Any) -> Non
     assert names.count(b"ratelimit") == names.count(b"ratelimit-policy") == 1
 
 
-def test_a_mounted_application_answers_for_itself_and_fields_are_sent_once(limiter: Any) -> None:
+def test_a_mounted_application_answers_its_own_errors_and_fields_are_sent_once(limiter: Any) -> None:
     async def endpoint(request: Request) -> Response:
         async with attempt_for(request, limiter, ANN, rate_limit=True):
             return Response()
@@ -261,7 +261,7 @@ def test_a_denial_is_answered_without_install(serve: Serve, limiter: Any, mounte
         assert answer.headers["content-type"].startswith("text/plain")
 
 
-def test_the_wait_of_an_account_is_rounded_up_when_asked(limiter: Any, doorkeep_clock: ManualClock) -> None:
+def test_the_wait_of_an_account_is_rounded_up_when_configured(limiter: Any, doorkeep_clock: ManualClock) -> None:
     async def endpoint(request: Request) -> Response:
         key: Key = HERE if "ip" in request.query_params else ANN
         async with attempt_for(request, limiter, key, round_up="10m"):
@@ -281,7 +281,7 @@ def test_the_wait_of_an_account_is_rounded_up_when_asked(limiter: Any, doorkeep_
     assert waits == [b"1200", b"1140"]
 
 
-def test_a_handler_of_the_applications_own_stands_in_place_of_ours(limiter: Any) -> None:
+def test_a_handler_of_the_application_replaces_ours(limiter: Any) -> None:
     async def page(request: Request, error: Any) -> Response:
         return PlainTextResponse(f"wait {error.decision.retry_after_seconds} s", 429)
 

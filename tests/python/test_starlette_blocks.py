@@ -49,9 +49,7 @@ def test_a_guess_stays_counted_however_its_block_ends(serve: Serve, limiter: Any
 
 
 @pytest.mark.parametrize(("error", "spent"), [(HTTPException(500), 1), (ValueError(), 1), (Down(), 0)])
-def test_a_group_of_exceptions_gives_back_only_if_every_one_is_named(
-    limiter: Any, error: Exception, spent: int
-) -> None:
+def test_a_group_of_exceptions_gives_back_only_if_all_are_named(limiter: Any, error: Exception, spent: int) -> None:
     async def fail() -> None:
         raise error
 
@@ -77,7 +75,7 @@ def test_a_named_exception_gives_back_the_account_but_not_what_middleware_counte
     assert left(limiter) == (2 if middleware else 3, 3)
 
 
-def test_a_named_exception_gives_back_no_address_that_the_block_itself_counted(limiter: Any) -> None:
+def test_a_named_exception_does_not_give_back_an_address_that_the_block_counted(limiter: Any) -> None:
     async def endpoint(request: Request) -> Response:
         async with attempt_for(request, limiter, HERE, ANN, give_back_on=[Down]):
             raise Down
@@ -125,7 +123,7 @@ def test_a_later_block_does_not_give_back_what_an_earlier_one_counted(limiter: A
 
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("middleware", [False, True])
-def test_blocks_beside_each_other_are_attempts_of_their_own(limiter: Any, middleware: bool, at_once: bool) -> None:
+def test_concurrent_blocks_are_separate_attempts(limiter: Any, middleware: bool, at_once: bool) -> None:
     # As in a batch of log-ins, or several fields of one query.
     entered = 0
 
@@ -154,7 +152,7 @@ def test_blocks_beside_each_other_are_attempts_of_their_own(limiter: Any, middle
 
 @pytest.mark.parametrize("around", [HERE, ANN])
 @pytest.mark.parametrize("at_once", [False, True])
-def test_of_blocks_inside_one_block_the_second_is_another_guess(limiter: Any, around: Key, at_once: bool) -> None:
+def test_the_second_block_inside_a_block_is_another_guess(limiter: Any, around: Key, at_once: bool) -> None:
     entered = 0
 
     async def guess(request: Request) -> None:
@@ -177,7 +175,7 @@ def test_of_blocks_inside_one_block_the_second_is_another_guess(limiter: Any, ar
     assert entered == 3
 
 
-def test_a_request_made_inside_a_block_is_an_attempt_of_its_own(limiter: Any) -> None:
+def test_a_request_made_inside_a_block_is_a_separate_attempt(limiter: Any) -> None:
     inner = make_app(limiter, middleware=False)
 
     async def endpoint(request: Request) -> Response:
@@ -221,7 +219,7 @@ def test_a_cancelled_request_stays_counted(limiter: Any) -> None:
 
 
 @pytest.mark.parametrize("middleware", [True, False])
-def test_no_key_at_all_is_answered_400(limiter: Any, middleware: bool) -> None:
+def test_a_block_without_keys_is_answered_400(limiter: Any, middleware: bool) -> None:
     async def endpoint(request: Request) -> Response:
         async with attempt_for(request, limiter, ACCOUNT.key("")):
             return Response()

@@ -63,21 +63,21 @@ def test_a_bad_url_is_refused_without_showing_it(url: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_what_is_no_url_and_what_is_no_option_are_type_errors() -> None:
+def test_a_url_of_another_type_and_an_unknown_option_are_type_errors() -> None:
     make: Any = RedisStore
     for arguments, options in (((5,), {}), ((None,), {}), ((), {}), ((NOBODY, "shop"), {}), ((NOBODY,), {"pre": "x"})):
         with pytest.raises(TypeError):
             make(*arguments, **options)
 
 
-def test_a_dead_server_is_no_error_of_the_constructor_and_nothing_shows_the_password() -> None:
+def test_a_dead_server_does_not_fail_the_constructor_and_nothing_shows_the_password() -> None:
     store = RedisStore("redis://ann:hunter2@127.0.0.1:1/0", prefix="shop")
     assert repr(store) == "<RedisStore prefix=shop>"
     store.close()
     store.close()
 
 
-def test_a_single_key_limiter_over_a_store_needs_a_name() -> None:
+def test_a_limiter_of_strings_over_a_store_needs_a_name() -> None:
     store = RedisStore(NOBODY)
     makers: list[Callable[[], object]] = [
         lambda: AttemptLimiter(5, 60, store=store),
@@ -203,7 +203,7 @@ def test_the_time_is_the_servers_unless_a_clock_or_now_is_given(shared: Server, 
     assert healed.reset_after <= timedelta(minutes=1)
 
 
-def test_two_replicas_with_clocks_apart_admit_what_the_server_says(shared: Server, open_store: OpenStore) -> None:
+def test_two_replicas_with_different_clocks_follow_the_servers_clock(shared: Server, open_store: OpenStore) -> None:
     rule = Rule("ten", "10/60s")
     replicas = [Limiter(store=open_store(shared.url, prefix="replicas")) for _ in range(2)]
     replicas[0].reset(rule.key("ann"))
@@ -277,7 +277,7 @@ store.close()
 """
 
 
-def test_a_process_that_starts_without_a_server_works_and_ends_clean() -> None:
+def test_a_process_that_starts_without_a_server_works_and_exits_cleanly() -> None:
     command = [sys.executable, "-X", "dev", "-c", WITHOUT_A_SERVER]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout == "[True, True, False]\n" * 2

@@ -91,7 +91,7 @@ def left(limiter: aio.Limiter, key: str, rule: Rule = RULE) -> int:
     return int(asyncio.run(wait(limiter.peek(rule.key(key)))).remaining)
 
 
-def test_an_answer_serves_wherever_a_coroutine_does(run: Run, limiter: aio.Limiter) -> None:
+def test_an_answer_works_wherever_a_coroutine_does(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> None:
         assert await limiter.decide(RULE.key("a"))
         assert await asyncio.create_task(limiter.decide(RULE.key("a")))
@@ -123,7 +123,7 @@ def test_the_request_is_sent_at_the_call_and_the_await_may_come_late(run: Run, l
     run(main())
 
 
-def test_a_call_may_be_made_before_there_is_a_loop_and_in_another_one(limiter: aio.Limiter) -> None:
+def test_a_call_may_be_made_before_a_loop_runs_or_in_another_loop(limiter: aio.Limiter) -> None:
     early = limiter.decide(RULE.key("a"))
     assert asyncio.run(wait(early)).remaining == 4
 
@@ -161,7 +161,7 @@ def test_an_answer_is_awaited_once(run: Run, limiter: aio.Limiter) -> None:
     run(main())
 
 
-def test_an_await_outside_of_asyncio_is_an_error_and_no_hang(slow: aio.Limiter) -> None:
+def test_an_await_outside_asyncio_raises_and_does_not_hang(slow: aio.Limiter) -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         slow.decide(RULE.key("a")).send(None)
 
@@ -289,9 +289,7 @@ def count_descriptors() -> int:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", LOOPS)
-def test_a_loop_closed_with_calls_in_flight_is_freed_and_harms_nobody(
-    kind: str, slow: aio.Limiter, proxy: Proxy
-) -> None:
+def test_a_loop_closed_with_calls_in_flight_is_freed_without_harm(kind: str, slow: aio.Limiter, proxy: Proxy) -> None:
     def leave() -> weakref.ref[asyncio.AbstractEventLoop]:
         event_loop = LOOPS[kind]()
 

@@ -64,7 +64,7 @@ def open_files() -> int:
 # One limiter, many loops.
 
 
-def test_three_runs_in_a_row_use_one_limiter(run: Run, limiter: aio.Limiter) -> None:
+def test_three_consecutive_runs_use_one_limiter(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> list[int]:
         decisions = await asyncio.gather(*[limiter.decide(RULE.key("ann")) for _ in range(10)])
         return sorted(1000 - decision.remaining for decision in decisions)
@@ -72,7 +72,7 @@ def test_three_runs_in_a_row_use_one_limiter(run: Run, limiter: aio.Limiter) -> 
     assert [run(main()) for _ in range(3)] == [list(range(1 + 10 * n, 11 + 10 * n)) for n in range(3)]
 
 
-def test_50_runs_leave_no_loop_and_no_file_behind(run: Run, limiter: aio.Limiter) -> None:
+def test_50_runs_leak_no_loop_and_no_file(run: Run, limiter: aio.Limiter) -> None:
     loops: list[weakref.ref[Any]] = []
 
     async def main() -> int:
@@ -97,7 +97,7 @@ def test_loops_in_threads_share_one_limiter(run: Run, limiter: aio.Limiter) -> N
     assert sum(found, Counter()) == {Outcome.ALLOWED: 2, Outcome.ALLOWED_LAST_ATTEMPT: 1, Outcome.DENIED: 397}
 
 
-def test_500_tasks_are_all_woken_and_the_loop_goes_on(run: Run, limiter: aio.Limiter) -> None:
+def test_500_tasks_are_all_woken_and_the_loop_continues(run: Run, limiter: aio.Limiter) -> None:
     async def main() -> int:
         async with heartbeat():
             tasks = [asyncio.create_task(limiter.decide(RULE.key("ann"))) for _ in range(500)]
@@ -110,7 +110,7 @@ def test_500_tasks_are_all_woken_and_the_loop_goes_on(run: Run, limiter: aio.Lim
 # Stopped on the way: an attempt that was sent stays counted.
 
 
-def test_an_answer_on_its_way_has_no_truth(run: Run, beside: aio.Limiter, server: Server) -> None:
+def test_a_pending_answer_has_no_truth(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen():
             answer = beside.decide(RULE.key("ann"))
@@ -166,7 +166,7 @@ def test_a_loop_closed_with_calls_in_flight_leaves_them_counted_and_harms_no_oth
     assert gone() is None
 
 
-def test_an_answer_dropped_on_its_way_warns_and_stays_counted(run: Run, beside: aio.Limiter, server: Server) -> None:
+def test_a_dropped_pending_answer_warns_and_stays_counted(run: Run, beside: aio.Limiter, server: Server) -> None:
     async def main() -> None:
         with server.frozen():
             beside.decide(RULE.key("ann"))
@@ -225,18 +225,18 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("words", [["leave"], ["leave", "threads"]], ids=["tasks", "tasks and threads"])
-def test_a_process_that_ends_with_calls_in_flight_ends_clean(server: Server, words: list[str]) -> None:
+def test_a_process_with_calls_in_flight_exits_cleanly(server: Server, words: list[str]) -> None:
     with server.frozen():
         assert [end(process) for process in [start(server, *words) for _ in range(10)]] == [CLEAN] * 10
 
 
 @pytest.mark.parametrize("words", [["threads"], ["leave", "threads"]], ids=["awaited", "left"])
-def test_a_process_whose_threads_go_on_asking_ends_clean(server: Server, words: list[str]) -> None:
+def test_a_process_whose_threads_keep_calling_exits_cleanly(server: Server, words: list[str]) -> None:
     assert [end(process) for process in [start(server, *words) for _ in range(10)]] == [CLEAN] * 10
 
 
 @pytest.mark.parametrize("words", [[], ["threads"]], ids=["tasks", "tasks and threads"])
-def test_sigterm_ends_a_process_with_calls_in_flight_at_once(server: Server, words: list[str]) -> None:
+def test_sigterm_ends_a_process_with_calls_in_flight_immediately(server: Server, words: list[str]) -> None:
     with server.frozen():
         process = start(server, *words)
         assert process.stdout is not None
@@ -247,7 +247,7 @@ def test_sigterm_ends_a_process_with_calls_in_flight_at_once(server: Server, wor
             assert end(process) == (-signal.SIGTERM, "", "")
 
 
-def test_sigint_ends_a_process_with_calls_in_flight_at_once(server: Server) -> None:
+def test_sigint_ends_a_process_with_calls_in_flight_immediately(server: Server) -> None:
     with server.frozen():
         process = start(server)
         assert process.stdout is not None
@@ -315,7 +315,7 @@ def test_a_closed_limiter_without_a_server_is_answered_503(
         until(lambda: client.get(f"{url}/login").status_code == 200)
 
 
-def test_a_guard_over_a_silent_server_holds_up_no_other_request(
+def test_a_guard_over_a_silent_server_delays_no_other_request(
     server: Server, open_store: OpenStore, make_limiter: Any
 ) -> None:
     limiter = make_limiter(store=open_store(server.url, timeout=TIMEOUT, on_error="closed"))

@@ -81,7 +81,7 @@ def test_without_a_server_the_tables_of_the_process_decide(kind: Any, open_store
     assert told(strikes.attempt("ann")) is Outcome.ALLOWED
 
 
-def test_an_open_store_without_a_server_admits_everybody(kind: Any, open_store: OpenStore) -> None:
+def test_an_open_store_without_a_server_admits_everything(kind: Any, open_store: OpenStore) -> None:
     store = open_store(NOBODY, timeout=TIMEOUT, on_error="open")
     limiter = kind.Limiter(store=store)
     with within(TIMEOUT):
@@ -135,7 +135,7 @@ def enter(attempt: Any) -> None:
         pass
 
 
-def test_the_limiters_own_on_error_comes_before_the_stores(kind: Any, open_store: OpenStore) -> None:
+def test_the_limiters_own_on_error_overrides_the_stores(kind: Any, open_store: OpenStore) -> None:
     store = open_store(NOBODY, timeout=TIMEOUT, on_error="closed")
     assert told(kind.Limiter(store=store, on_error="open").decide(RULE.key("ann"))).allowed
     assert told(kind.AttemptLimiter(3, "1h", name="s", store=store, on_error="local").decide("ann")).degraded
@@ -164,7 +164,9 @@ def test_an_outage_is_two_warnings_without_key_or_password(
             assert secret not in str(record.__dict__)
 
 
-def test_a_handler_that_raises_spoils_no_decision(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_raising_log_handler_does_not_affect_a_decision(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unraisable: list[Any] = []
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
 
@@ -184,7 +186,7 @@ def test_a_handler_that_raises_spoils_no_decision(open_store: OpenStore, monkeyp
 # F02: the server takes everything and says nothing.
 
 
-def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_goes_on(
+def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_continues(
     server: Server, open_store: OpenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "doorkeep")
@@ -218,7 +220,7 @@ def test_threads_on_a_silent_server_each_wait_one_timeout(server: Server, open_s
     until(lambda: is_used(limiter))
 
 
-def test_a_late_reply_is_never_taken_for_another_calls(proxy: Proxy, open_store: OpenStore) -> None:
+def test_a_late_reply_is_never_used_for_another_call(proxy: Proxy, open_store: OpenStore) -> None:
     store = open_store(proxy.url, timeout=TIMEOUT, on_error="closed")
     limiter = Limiter(store=store)
     for name, cost in (("spent", 3), ("fresh", 1)):
@@ -235,7 +237,7 @@ def test_a_late_reply_is_never_taken_for_another_calls(proxy: Proxy, open_store:
 # F05: comes and goes.
 
 
-def test_a_flapping_network_writes_one_line_a_transition(
+def test_a_flapping_network_logs_one_line_per_transition(
     proxy: Proxy, open_store: OpenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "doorkeep")
@@ -268,7 +270,7 @@ def test_a_flapping_network_writes_one_line_a_transition(
 # F07 and F08: the server forgets.
 
 
-def test_a_killed_and_restarted_server_admits_one_budget_more(kind: Any, server: Server, open_store: OpenStore) -> None:
+def test_a_killed_and_restarted_server_admits_one_more_budget(kind: Any, server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT, on_error="closed")
     strikes = kind.AttemptLimiter(3, "1h", name="login", store=store)
     assert [told(strikes.attempt("ann")) for _ in range(4)] == AALD
@@ -324,7 +326,7 @@ def test_scripts_flushed_under_20_tasks_change_no_verdict(shared: Server, open_s
     ],
     ids=["full", "demoted"],
 )
-def test_a_server_that_takes_no_writes_still_denies_what_is_locked(
+def test_a_server_that_refuses_writes_still_denies_locked_keys(
     kind: Any,
     server: Server,
     open_store: OpenStore,
@@ -421,7 +423,7 @@ def at_once(call: Callable[[], Any], calls: int) -> list[Any]:
 # What the owner does to the store.
 
 
-def test_a_store_that_was_closed_under_calls_answers_by_on_error(server: Server, open_store: OpenStore) -> None:
+def test_a_store_closed_during_calls_answers_by_on_error(server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT, on_error="closed")
     strikes = AttemptLimiter(3, "1h", name="login", store=store)
     assert strikes.attempt("ann")

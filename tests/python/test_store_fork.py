@@ -90,7 +90,7 @@ def test_a_child_without_a_server_decides_within_the_timeout(server: Server, ope
     assert not ask_blocking(store, "ann").degraded
 
 
-def test_a_child_whose_parent_found_no_server_looks_for_it_itself(server: Server, open_store: OpenStore) -> None:
+def test_a_child_whose_parent_found_no_server_connects_itself(server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT)
     server.kill()
     assert ask_blocking(store, "ann").degraded
@@ -103,7 +103,7 @@ def test_a_child_whose_parent_found_no_server_looks_for_it_itself(server: Server
     until(lambda: not Limiter(store=store).peek(RULE.key("ann")).degraded)
 
 
-def test_a_child_of_a_parent_with_calls_on_their_way_decides(server: Server, open_store: OpenStore) -> None:
+def test_a_child_of_a_parent_with_calls_in_flight_decides(server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT, on_error="closed")
     limiter = aio.Limiter(store=store)
     ask_blocking(store, "warm")
@@ -122,7 +122,7 @@ def test_a_child_of_a_parent_with_calls_on_their_way_decides(server: Server, ope
     assert asyncio.run(main()) == ["unavailable"] * 20
 
 
-def test_an_answer_of_the_parents_is_refused_in_the_child(server: Server, open_store: OpenStore) -> None:
+def test_an_answer_of_the_parent_is_refused_in_the_child(server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT)
     ask_blocking(store, "warm")
     with server.frozen():
@@ -147,9 +147,7 @@ def test_an_attempt_that_the_parent_made_is_settled_by_the_child(store: RedisSto
 
 
 @pytest.mark.parametrize("ask", [ask_blocking, ask_aio])
-def test_workers_of_a_preloaded_application_admit_one_budget_among_them(
-    store: RedisStore, ask: Callable[..., Any]
-) -> None:
+def test_workers_of_a_preloaded_application_share_one_budget(store: RedisStore, ask: Callable[..., Any]) -> None:
     budget, strikes = Rule("preload", "37/1h"), AttemptLimiter(5, "1h", name="preload", store=store)
     limiter = Limiter(store=store)
 
@@ -185,7 +183,7 @@ def test_a_forked_pool_admits_one_budget(store: RedisStore) -> None:
     assert not guess(0)
 
 
-def test_a_child_tells_its_outage_and_not_its_parents(server: Server, open_store: OpenStore) -> None:
+def test_a_child_logs_its_own_outage_and_not_its_parents(server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT)
     assert not ask_blocking(store, "ann").degraded
     server.kill()
@@ -204,7 +202,7 @@ def test_a_child_tells_its_outage_and_not_its_parents(server: Server, open_store
     assert in_child(work) == ["WARNING"]
 
 
-def test_ids_of_children_never_meet(store: RedisStore) -> None:
+def test_ids_of_children_are_different(store: RedisStore) -> None:
     wide = AttemptLimiter(1000, "1h", name="ids", store=store)
 
     def work() -> None:

@@ -46,7 +46,7 @@ def test_the_wheel_installs_with_plain_pip_into_an_empty_environment(wheel: Path
     assert "No broken requirements" in listed.stdout
 
 
-def test_the_wheel_carries_types_license_and_nothing_of_the_workplace(wheel: Path) -> None:
+def test_the_wheel_has_types_and_license_and_no_build_paths(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert "doorkeep/py.typed" in names
@@ -57,6 +57,6 @@ def test_the_wheel_carries_types_license_and_nothing_of_the_workplace(wheel: Pat
         assert not [name for name in names if "__pycache__" in name or name.endswith((".rs", ".toml"))]
 
 
-def test_the_wheel_serves_every_python_from_3_10_and_is_small(wheel: Path) -> None:
+def test_the_wheel_supports_every_python_from_3_10_and_is_small(wheel: Path) -> None:
     assert "-cp310-abi3-" in wheel.name
     assert wheel.stat().st_size <= 4 * 2**20
