@@ -1,4 +1,4 @@
-//! Lets the linker leave the napi symbols open: the Node process that loads the binary provides them.
+//! Lets the linker leave the napi symbols undefined: the Node process that loads the binary provides them.
 
 fn main() {
     napi_build::setup();

@@ -1,4 +1,4 @@
-//! Rules that come with the package, and advice on those that somebody wrote. Judges nothing.
+//! Presets, and advice on rules. Decides nothing.
 
 use doorkeep::Rule;
 use doorkeep::host::input;
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::js;
 use crate::rule;
 
-/// `(name)` -> the preset of that name as a rule is described, and its words as `by`.
+/// `(name)` -> the preset of that name, described like a rule, with `by`.
 pub(crate) fn preset(call: &Call<'_, ()>) -> Result {
     let given = call.given(0)?;
     let named = doorkeep::presets::all().into_iter().find(|preset| Some(preset.name()) == given.name());
@@ -18,7 +18,7 @@ pub(crate) fn preset(call: &Call<'_, ()>) -> Result {
     Ok(made)
 }
 
-/// `(rule numbers, names to forgive)` -> advice, an array of texts.
+/// `(rule numbers, names to forgive)` -> advice, an array of strings.
 pub(crate) fn lint(call: &Call<'_, ()>) -> Result {
     let rules = call.numbers(0)?.into_iter().map(|number| call.realm.rule(number));
     let rules: Vec<Rule> = rules.collect::<Result<_>>()?;

@@ -8,7 +8,7 @@ use crate::decision::{put_flag, write, write_later};
 use crate::failure::Result;
 use crate::key;
 
-/// `(attempt, forgive, giveBack, forgiveAddress, now)`: whether it was settled, into the slots.
+/// `(attempt, forgive, giveBack, forgiveAddress, now)`: writes whether it was settled into the slots.
 pub(crate) fn success(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     let [forgive, give_back, forgive_address] = [call.texts(1)?, call.texts(2)?, call.texts(3)?];
@@ -23,25 +23,25 @@ pub(crate) fn success(call: &Call<'_, ()>) -> Result {
     call.answer(settled, |_, realm, settled| put_flag(realm, settled?))
 }
 
-/// `(attempt, now)`: whether it was settled, into the slots.
+/// `(attempt, now)`: writes whether it was settled into the slots.
 pub(crate) fn cancel(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     call.answer(attempt.cancel(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
-/// `(attempt)`: whether it was settled, into the slots. No store is asked.
+/// `(attempt)`: writes whether it was settled into the slots. Calls no store.
 pub(crate) fn failure(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     put_flag(call.realm, attempt.failure())
 }
 
-/// `(attempt, now)`: whether it was settled, into the slots.
+/// `(attempt, now)`: writes whether it was settled into the slots.
 pub(crate) fn release(call: &Call<'_, ()>) -> Result {
     let attempt: &Attempt = call.behind(0)?;
     call.answer(attempt.release(call.now(1)?), |_, realm, settled| put_flag(realm, settled))
 }
 
-/// `(cost, now, attempt)`, the keys in the slots: the decision, into the slots.
+/// `(cost, now, attempt)`, the keys in the slots: writes the decision into the slots.
 pub(crate) fn extend(call: &Call<'_, ()>) -> Result {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     let attempt: &Attempt = call.behind(2)?;

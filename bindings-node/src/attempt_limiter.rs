@@ -18,7 +18,8 @@ use crate::value::UNIT;
 
 type Own<'a> = Call<'a, AttemptLimiter>;
 
-/// `(threshold, lockoutWindow, maxTrackedKeys, name, [store, onError])` -> the functions of one limiter, with its `name`.
+/// `(threshold, lockoutWindow, maxTrackedKeys, name, [store, onError])` -> the functions of one limiter, with its
+/// `name`.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     let storage = call.storage(4)?;
     let strikes = Strikes {
@@ -46,7 +47,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     )
 }
 
-/// `(key, now)`: the outcome alone, into the slots.
+/// `(key, now)`: writes the outcome alone into the slots.
 fn attempt(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let outcome = key(call, |key| call.state.attempt(key, now))?;
@@ -62,7 +63,7 @@ fn decide(call: &Own<'_>) -> Result {
     call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 
-/// `(key, now)` -> a reservation; the decision lies in the slots.
+/// `(key, now)` -> a reservation; writes the decision into the slots.
 fn reserve(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let reserved = key(call, |key| call.state.reserve(key, now))?;
@@ -73,7 +74,7 @@ fn reserve(call: &Own<'_>) -> Result {
     })
 }
 
-/// `(reservation, now)`: what the cancel did, into the slots.
+/// `(reservation, now)`: writes what the cancel did into the slots.
 fn cancel(call: &Own<'_>) -> Result {
     let reservation: &Reservation = call.behind(0)?;
     call.answer(call.state.cancel(reservation.clone(), call.now(1)?), |_, realm, cancelled| {
@@ -118,7 +119,7 @@ fn counters(call: &Own<'_>) -> Result {
     stats::answer(call, &call.state.stats())
 }
 
-/// Asks about the key in the first argument.
+/// Calls the limiter with the key in the first argument.
 #[inline]
 fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R> {
     Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)

@@ -1,7 +1,7 @@
-//! The one way in from JavaScript: a raw napi callback around a Rust function.
+//! The only way in from JavaScript: a raw napi callback around a Rust function.
 //!
-//! Measured beside it: a `#[napi]` function costs eight times as much and a closure of the napi crate five times.
-//! Knows nothing of limiters. Invariant: `enter` returns, whatever the body does; a panic becomes a failure value.
+//! In comparison, a `#[napi]` function costs eight times as much and a closure of the napi crate five times. Knows
+//! nothing of limiters. Invariant: `enter` returns, whatever the body does; a panic becomes a failure value.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use crate::failure::{Failure, Result};
 use crate::js::{UNDEFINED, check, length};
 use crate::realm::Realm;
 
-/// The most arguments a function takes; absent ones read as `undefined`.
+/// The maximal number of arguments of a function; missing ones read as `undefined`.
 pub(crate) const ARGUMENTS: usize = 5;
 
-/// A function that JavaScript may call, over a state that it shares with its siblings.
+/// A function that JavaScript may call, over state that it shares with its siblings.
 pub(crate) type Body<T> = fn(&Call<'_, T>) -> Result;
 
 /// One running call: its arguments, and what its function belongs to.
@@ -34,7 +34,7 @@ struct Bound<T> {
     state: Rc<T>,
 }
 
-/// Makes a JavaScript function that owns a share of `state` for as long as it lives itself.
+/// Makes a JavaScript function that owns a share of `state` while it lives.
 pub(crate) fn function<T>(env: sys::napi_env, name: &CStr, body: Body<T>, realm: &Rc<Realm>, state: &Rc<T>) -> Result {
     let bound = Box::into_raw(Box::new(Bound { body, realm: Rc::clone(realm), state: Rc::clone(state) }));
     let mut made = ptr::null_mut();
@@ -67,11 +67,11 @@ unsafe extern "C" fn enter<T>(env: sys::napi_env, info: sys::napi_callback_info)
     if read != sys::Status::napi_ok {
         return UNDEFINED;
     }
-    // SAFETY: `data` is the `Bound<T>` given to `napi_create_function` beside `enter::<T>`, alive while its function is.
+    // SAFETY: `data` is the `Bound<T>` passed to `napi_create_function` with `enter::<T>`; it lives as long as its function.
     let bound = unsafe { &*data.cast::<Bound<T>>() };
     let call = Call { env, arguments: &arguments, realm: &bound.realm, state: bound.state.as_ref() };
-    // A panic leaves no broken state behind in this crate: realm and limiters are changed by the core, which keeps its
-    // own locks, and the slots are written anew by every call.
+    // A panic leaves no broken state behind in this crate: only the core changes realm and limiters, under its own
+    // locks, and every call writes the slots anew.
     match catch_unwind(AssertUnwindSafe(|| (bound.body)(&call))) {
         Ok(Ok(answer)) => answer,
         Ok(Err(failure)) => failure.into_js(env),
@@ -82,6 +82,6 @@ unsafe extern "C" fn enter<T>(env: sys::napi_env, info: sys::napi_callback_info)
 unsafe extern "C" fn release<T>(_env: sys::napi_env, data: *mut c_void, _hint: *mut c_void) {
     // SAFETY: runs once, for the pointer that `function` made from a box of this type.
     let bound = unsafe { Box::from_raw(data.cast::<Bound<T>>()) };
-    // The host could not be told of a panic in a destructor, and it must not unwind into it.
+    // A panic in a destructor could not be reported to the host, and must not unwind into it.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(bound)));
 }

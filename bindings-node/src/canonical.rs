@@ -1,4 +1,4 @@
-//! One spelling for each account, made by the core.
+//! Canonical emails and user names, made by the core.
 
 use doorkeep::host::input;
 use doorkeep::{EmailOptions, canonical_email, canonical_username};

@@ -1,4 +1,4 @@
-//! The client behind trusted proxies: the lines of headers in, the text of an address out.
+//! The client behind trusted proxies: from header lines to the text of an address.
 
 use doorkeep::ClientIp;
 use doorkeep::host::input;
@@ -25,7 +25,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     Ok(made)
 }
 
-/// `(clientIp, peer, lines)` -> the address, `undefined` when the peer is none.
+/// `(clientIp, peer, lines)` -> the address; `undefined` when the peer is not an address.
 pub(crate) fn resolve(call: &Call<'_, ()>) -> Result {
     let client_ip: &ClientIp = call.behind(0)?;
     match client_ip.resolve(&peer(call)?, &lines(call)?) {
@@ -34,7 +34,7 @@ pub(crate) fn resolve(call: &Call<'_, ()>) -> Result {
     }
 }
 
-/// `(clientIp, peer, lines)` -> what there is to warn of, once; `undefined` otherwise.
+/// `(clientIp, peer, lines)` -> a warning, once; `undefined` otherwise.
 pub(crate) fn warning(call: &Call<'_, ()>) -> Result {
     let client_ip: &ClientIp = call.behind(0)?;
     match client_ip.warning(&peer(call)?, &lines(call)?) {
@@ -43,7 +43,7 @@ pub(crate) fn warning(call: &Call<'_, ()>) -> Result {
     }
 }
 
-/// Refuses what no headers can be read from.
+/// Refuses a value that is not headers.
 pub(crate) fn not_headers(_: &Call<'_, ()>) -> Result {
     Err(input::not_headers().into())
 }

@@ -1,4 +1,4 @@
-//! A decision as numbers in the slots; `../lib/decision.ts` makes the object.
+//! Decisions as numbers in the slots; `../lib/limiters/decision.ts` makes the object.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use crate::js::UNDEFINED;
 use crate::realm::Realm;
 use crate::slots::{Slot, Slots};
 
-/// Writes `decision` about `keys`, or about others whose rules the realm knows too.
+/// Writes a decision about `keys`, or about others whose rules the realm also knows.
 pub(crate) fn write(realm: &Realm, decision: &Decision, keys: &[Key]) -> Result {
     put(realm.slots, decision, |name| {
-        // The rule of a key of the call is at hand; an attempt may answer with one that it held before.
+        // The rule of a key of the call is at hand; an attempt may answer with a rule of an earlier call.
         let at_hand = keys.iter().position(|key| key.rule().name() == name).map(|index| realm.slots.key(index)[0]);
         at_hand.or_else(|| realm.named(name)).map_or(-1.0, f64::from)
     });
     Ok(UNDEFINED)
 }
 
-/// Writes a decision that came later than its call.
+/// Writes a decision that arrived later than its call.
 pub(crate) fn write_later(_env: sys::napi_env, realm: &Realm, decision: Result<Decision, Error>) -> Result {
     write(realm, &decision?, &[])
 }
 
-/// Writes the decision of a limiter that has one rule, which is its own.
+/// Writes the decision of a limiter that has only one rule, its own.
 pub(crate) fn write_single(realm: &Realm, decision: &Decision) -> Result {
     put(realm.slots, decision, |_| 0.0);
     Ok(UNDEFINED)
 }
 
-/// Writes an answer that is yes or no.
+/// Writes the answer yes or no.
 #[inline]
 pub(crate) fn put_flag(realm: &Realm, yes: bool) -> Result {
     realm.slots.put(Slot::Outcome, f64::from(u8::from(yes)));
@@ -59,12 +59,12 @@ fn put(slots: Slots, decision: &Decision, rule: impl Fn(&str) -> f64) {
     }
 }
 
-/// Whole microseconds. Exact: the core's durations stay below 2^53 of them.
+/// Converts to whole microseconds. Exact: the core's durations stay below 2^53 of them.
 pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs() as f64 * 1e6 + f64::from(duration.subsec_micros())
 }
 
-/// A count. Exact: nothing here counts to 2^53.
+/// Converts a count. Exact: nothing here counts to 2^53.
 pub(crate) fn as_number(count: usize) -> f64 {
     count as f64
 }
@@ -78,7 +78,7 @@ fn reason_number(reason: Reason) -> u8 {
         Reason::Limited => 1,
         Reason::Locked => 2,
         Reason::Saturated => 3,
-        // The enum is open to further reasons; one that this package cannot name still says that nothing was decided.
+        // The enum is open to more reasons. One that this package cannot name still means that nothing was decided.
         _ => 4,
     }
 }

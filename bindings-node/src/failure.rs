@@ -1,4 +1,4 @@
-//! A failure on its way to JavaScript: a code and the core's own words, as data.
+//! A failure on its way to JavaScript: a code and the core's own text, as data.
 //!
 //! Knows no Error class: an error made by an addon fails `instanceof` under jest, so TypeScript makes it.
 
@@ -9,14 +9,14 @@ use napi::sys;
 
 use crate::js;
 
-/// What a function returns to JavaScript, unless it fails: a value, `UNDEFINED` when the result is in the slots.
+/// What a function returns to JavaScript, unless it fails: a value, or `UNDEFINED` when the result is in the slots.
 pub(crate) type Result<T = sys::napi_value, E = Failure> = std::result::Result<T, E>;
 
-/// Why a call has no answer.
+/// Why a call has no result.
 pub(crate) enum Failure {
-    /// The core refused the question.
+    /// The core refused the call.
     Refused(Error),
-    /// A fault of this package: a panic, or an engine that answered what it never should.
+    /// A bug of this package: a panic, or an engine that returned what it never should.
     Internal(&'static str),
 }
 
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// `{ failure: { code, message } }`, or `undefined` when the engine is being torn down and makes no objects.
+    /// Makes `{ failure: { code, message } }`; `undefined` when the engine is shutting down and makes no objects.
     pub(crate) fn into_js(self, env: sys::napi_env) -> sys::napi_value {
         let make = || -> Result<sys::napi_value> {
             let inner = js::object(env)?;

@@ -1,4 +1,4 @@
-//! `FixedWindow`: a budget that opens at the first attempt.
+//! `FixedWindow`: a budget per window that opens at the first attempt.
 
 use std::rc::Rc;
 
@@ -39,14 +39,14 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     )
 }
 
-/// `(key, now)`: the decision, into the slots.
+/// `(key, now)`: writes the decision into the slots.
 fn consume(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.consume(key, now))?;
     call.answer(decision, |_, realm, decision| write_single(realm, &decision?))
 }
 
-/// `(key, now)`: the decision that `consume` would answer, into the slots.
+/// `(key, now)`: writes the decision that `consume` would return into the slots.
 fn peek(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let decision = key(call, |key| call.state.peek(key, now))?;
@@ -66,7 +66,7 @@ fn counters(call: &Own<'_>) -> Result {
     stats::answer(call, &call.state.stats())
 }
 
-/// Asks about the key in the first argument.
+/// Calls the limiter with the key in the first argument.
 #[inline]
 fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R> {
     Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)

@@ -1,5 +1,5 @@
-//! A decision as HTTP says it. It comes back from TypeScript as `[outcome, reason, rule, retryAfterMs, remaining,
-//! resetAfterMs]`; everything else is the core's. Judges nothing.
+//! A decision in HTTP. It returns from TypeScript as `[outcome, reason, rule, retryAfterMs, remaining, resetAfterMs]`;
+//! the core does everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) fn status(call: &Call<'_, ()>) -> Result {
     js::number(call.env, f64::from(http::status(&decision(call)?)))
 }
 
-/// `(decision, roundUp, rateLimit)`, the keys in the slots -> names and values by turns.
+/// `(decision, roundUp, rateLimit)`, the keys in the slots -> names and values alternately.
 pub(crate) fn headers(call: &Call<'_, ()>) -> Result {
     let decision = decision(call)?;
     let options = HeaderOptions {
@@ -61,7 +61,7 @@ fn decision(call: &Call<'_, ()>) -> Result<Decision> {
     })
 }
 
-/// Milliseconds that began as whole microseconds.
+/// Converts milliseconds that began as whole microseconds.
 fn duration(given: &Given) -> Option<Duration> {
     match given {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]

@@ -20,7 +20,7 @@ pub(crate) fn check(status: sys::napi_status) -> Result<()> {
 /// Makes an empty object.
 pub(crate) fn object(env: sys::napi_env) -> Result {
     let mut made = ptr::null_mut();
-    // SAFETY: `made` is a place for one value.
+    // SAFETY: `made` has room for one value.
     check(unsafe { sys::napi_create_object(env, &mut made) })?;
     Ok(made)
 }
@@ -28,7 +28,7 @@ pub(crate) fn object(env: sys::napi_env) -> Result {
 /// Makes a string.
 pub(crate) fn string(env: sys::napi_env, text: &str) -> Result {
     let mut made = ptr::null_mut();
-    // SAFETY: pointer and length are those of one live text.
+    // SAFETY: pointer and length belong to one live string.
     check(unsafe { sys::napi_create_string_utf8(env, text.as_ptr().cast::<c_char>(), length(text.len()), &mut made) })?;
     Ok(made)
 }
@@ -42,7 +42,7 @@ pub(crate) fn strings<'a>(env: sys::napi_env, texts: impl IntoIterator<Item = &'
 /// Makes an array of values that belong to the running call.
 pub(crate) fn array(env: sys::napi_env, values: impl IntoIterator<Item = sys::napi_value>) -> Result {
     let mut made = ptr::null_mut();
-    // SAFETY: `made` is a place for one value.
+    // SAFETY: `made` has room for one value.
     check(unsafe { sys::napi_create_array(env, &mut made) })?;
     for (index, value) in (0..).zip(values) {
         // SAFETY: both values belong to the running call.
@@ -54,15 +54,15 @@ pub(crate) fn array(env: sys::napi_env, values: impl IntoIterator<Item = sys::na
 /// Makes a number.
 pub(crate) fn number(env: sys::napi_env, value: f64) -> Result {
     let mut made = ptr::null_mut();
-    // SAFETY: `made` is a place for one value.
+    // SAFETY: `made` has room for one value.
     check(unsafe { sys::napi_create_double(env, value, &mut made) })?;
     Ok(made)
 }
 
-/// Whether a value is left out.
+/// Returns whether a value is `undefined`.
 pub(crate) fn is_undefined(env: sys::napi_env, value: sys::napi_value) -> Result<bool> {
     let mut kind = 0;
-    // SAFETY: `kind` is a place for one tag.
+    // SAFETY: `kind` has room for one tag.
     check(unsafe { sys::napi_typeof(env, value, &mut kind) })?;
     Ok(kind == sys::ValueType::napi_undefined)
 }

@@ -1,4 +1,4 @@
-//! Keys: hashed here the moment they are made; the number of the rule and the digest cross, the value never returns.
+//! Keys: hashed here when they are made. The number of the rule and the digest cross, the value never returns.
 
 use doorkeep::host::input;
 use doorkeep::{Digest, Key};
@@ -12,7 +12,7 @@ use crate::text::with_text;
 
 const ADDRESS: u32 = 1;
 
-/// `(rule number, text)`: the key of one part, into the slots.
+/// `(rule number, string)`: writes the key of one part into the slots.
 pub(crate) fn one_part(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let rule = call.realm.rule(number)?;
@@ -21,7 +21,7 @@ pub(crate) fn one_part(call: &Call<'_, ()>) -> Result {
     Ok(UNDEFINED)
 }
 
-/// `(rule number, array)`: the key of any number of parts, into the slots.
+/// `(rule number, array)`: writes the key of any number of parts into the slots.
 pub(crate) fn parts(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let rule = call.realm.rule(number)?;
@@ -35,7 +35,7 @@ pub(crate) fn parts(call: &Call<'_, ()>) -> Result {
     Ok(UNDEFINED)
 }
 
-/// `(rule number, address)`: the key of an address, into the slots.
+/// `(rule number, address)`: writes the key of an address into the slots.
 pub(crate) fn address(call: &Call<'_, ()>) -> Result {
     let number = call.count(0)?;
     let key = call.realm.rule(number)?.ip_key(&address_text(call, 1)?)?;
@@ -43,31 +43,31 @@ pub(crate) fn address(call: &Call<'_, ()>) -> Result {
     Ok(UNDEFINED)
 }
 
-/// `(address, ipv6 prefix)` -> the canonical text of the address's bucket.
+/// `(address, ipv6 prefix)` -> the canonical text of the network of the address.
 pub(crate) fn network(call: &Call<'_, ()>) -> Result {
     let prefix = input::ipv6_prefix(call.given(1)?.value())?;
     js::string(call.env, &doorkeep::network(&address_text(call, 0)?, prefix)?)
 }
 
-/// An address is ASCII: anything else reads as a text that is none.
+/// Reads an address, which is ASCII. Any other value reads as a string that is not an address.
 fn address_text<T>(call: &Call<'_, T>, index: usize) -> Result<String> {
     let text = call.text(index, |bytes| String::from_utf8_lossy(bytes).into_owned())?;
     Ok(text.unwrap_or_default())
 }
 
-/// The keys that TypeScript laid into the slots for this call.
+/// Passes the keys of this call, which TypeScript wrote into the slots, to `take`.
 #[inline]
 pub(crate) fn read<R>(realm: &Realm, take: impl FnOnce(&[Key]) -> Result<R>) -> Result<R> {
-    // Saturates, and TypeScript writes no fraction.
+    // Saturates; TypeScript writes no fraction.
     let count = realm.slots.get(Slot::Keys) as usize;
     if count == 1 {
-        // The common call needs no list.
+        // The usual call needs no list.
         return take(std::slice::from_ref(&at(realm, 0)?));
     }
     if count <= KEYS {
         return take(&(0..count).map(|index| at(realm, index)).collect::<Result<Vec<Key>>>()?);
     }
-    // More than the slots hold is more than a call takes: the core says so, whichever keys they are.
+    // More keys than the slots hold are more than a call accepts: the core refuses them, whichever they are.
     take(&vec![at(realm, 0)?; count])
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a request, from what its rules are keyed by. Every rule about them is in `doorkeep::host::keys`.
+//! The keys of a request, from what its rules are keyed by. All rules about them are in `doorkeep::host::keys`.
 
 use doorkeep::Rule;
 use doorkeep::host::keys::{Address, NO_ADDRESS, keys_for};
@@ -12,8 +12,8 @@ use crate::slots::{KEYS, Slot};
 use crate::text::with_text;
 use crate::value::Given;
 
-/// `(rule numbers, address, words, their values, first)`: the keys from the position `first` on, as many as the slots
-/// have room for, and how many keys there are in all -> what to warn about because rules were left out.
+/// `(rule numbers, address, words, their values, first)` -> a warning when rules were left out. Writes the keys from
+/// position `first` on into the slots, as many as fit, and the number of all keys.
 pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     let numbers = call.numbers(0)?;
     let rules: Vec<Rule> = numbers.iter().map(|&number| call.realm.rule(number)).collect::<Result<_>>()?;
@@ -22,7 +22,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
         Given::Missing if js::is_undefined(call.env, call.arguments[1])? => Address::Unnamed,
         Given::Missing => Address::None,
         Given::Text(address) => Address::Text(address),
-        // A value of another type is not an address, as the empty string is not.
+        // A value of another type is not an address, like the empty string.
         _ => Address::Text(""),
     };
     let text = |value| with_text(call.env, value, <[u8]>::to_vec);

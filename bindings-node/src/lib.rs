@@ -1,11 +1,11 @@
 //! The native half of the npm package: the core's public types behind raw functions.
 //!
-//! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Holds no formula and no default
-//! value: every number is judged by `doorkeep::host::input`. Invariant: no panic leaves a function, and a failure is a value.
+//! Knows nothing of promises, classes and errors; those are TypeScript (`../lib`). Has no formula and no default value:
+//! `doorkeep::host::input` checks every number. Invariant: no panic leaves a function, and a failure is a value.
 //!
-//! `call` is the only way in, `js` makes values, `bridge` returns answers that arrive later, `slots` is the memory through
-//! which numbers cross in both directions, and `realm` what one copy of the package owns. The other files are named after
-//! the public type that they carry.
+//! `call` is the only way in, `js` makes values, `bridge` returns answers that arrive later, `slots` is the memory
+//! through which numbers cross in both directions, and `realm` is what one copy of the package owns. The other files
+//! are named after their public type.
 
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
@@ -47,8 +47,8 @@ use realm::Realm;
 
 /// Fills the exports of the module, which the engine keeps once per process or worker thread.
 ///
-/// `open` gives the functions, over a realm of its own: a runner that loads the package anew for each test, such as
-/// jest, is handed the module that it had before, and two copies of the package must not take each other's answers.
+/// `open` returns the functions, over a realm of their own: a runner that loads the package anew for each test, such as
+/// jest, passes it the module that it had before, and two copies of the package must not take each other's answers.
 #[napi(module_exports)]
 #[allow(unreachable_pub, reason = "the macro registers the function from outside of the crate's own modules")]
 pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
@@ -62,7 +62,7 @@ pub fn fill(mut exports: Object, env: Env) -> napi::Result<()> {
     exports.set_named_property("open", open)
 }
 
-/// The functions of one copy of the package.
+/// Returns the functions of one copy of the package.
 fn open(env: napi::sys::napi_env) -> failure::Result {
     let (realm, memory) = Realm::new(env)?;
     let nothing = Rc::new(());

@@ -34,7 +34,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     )
 }
 
-/// `(cost, now)`, the keys in the slots: the decision, into the slots.
+/// `(cost, now)`, the keys in the slots: writes the decision into the slots.
 fn decide(call: &Own<'_>) -> Result {
     ask(call, Limiter::decide)
 }
@@ -43,7 +43,7 @@ fn peek(call: &Own<'_>) -> Result {
     ask(call, Limiter::peek)
 }
 
-/// The same arguments -> an attempt; its decision lies in the slots.
+/// The same arguments -> an attempt; writes its decision into the slots.
 fn attempt(call: &Own<'_>) -> Result {
     let (cost, now) = (call.cost(0)?, call.now(1)?);
     key::read(call.realm, |keys| match call.state.attempt(keys, cost, now) {

@@ -34,7 +34,7 @@ impl Methods {
         js::set(self.env, self.object, name, value)
     }
 
-    /// The finished object, all of `bodies` added.
+    /// Returns the finished object, with all of `bodies` added.
     pub(crate) fn with<T, const N: usize>(mut self, state: &Rc<T>, bodies: [(&CStr, Body<T>); N]) -> Result {
         for (name, body) in bodies {
             self.method(name, body, state)?;

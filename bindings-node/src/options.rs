@@ -1,4 +1,4 @@
-//! Judgements that TypeScript asks for on their own, so that their bounds and words exist once, in the core.
+//! Checks that TypeScript calls on their own, so that their bounds and texts exist once, in the core.
 
 use doorkeep::host::input;
 
@@ -8,12 +8,12 @@ use crate::failure::Result;
 use crate::js;
 use crate::value::UNIT;
 
-/// A duration as microseconds.
+/// `(duration)` -> microseconds.
 pub(crate) fn span(call: &Call<'_, ()>) -> Result {
     js::number(call.env, micros(input::span(call.given(0)?.value(), UNIT)?))
 }
 
-/// A moment as microseconds.
+/// `(moment)` -> microseconds.
 pub(crate) fn now(call: &Call<'_, ()>) -> Result {
     js::number(call.env, call.moment(0)?.as_micros() as f64)
 }

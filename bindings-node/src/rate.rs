@@ -1,4 +1,4 @@
-//! Rates by their canonical text, which is all that TypeScript keeps of them.
+//! Rates in their canonical text, which is all that TypeScript keeps of them.
 
 use doorkeep::host::input;
 use doorkeep::{Rate, Rates};
@@ -33,7 +33,7 @@ pub(crate) fn max_in(call: &Call<'_, ()>) -> Result {
     js::number(call.env, rates.max_in(span) as f64)
 }
 
-/// The rates that a text names; a value of another type is refused as the text that it is not.
+/// Parses rates; a value of another type is refused like an invalid string.
 pub(crate) fn parsed(given: &Given) -> Result<Rates, doorkeep::Error> {
     given.name().unwrap_or_default().parse()
 }

@@ -1,4 +1,4 @@
-//! What one copy of the package owns: its slots, its rules and its way back from stores. Never shared between threads.
+//! What one copy of the package owns: its slots, its rules and its bridge. Never shared between threads.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ pub(crate) struct Realm {
     rules: RefCell<Rules>,
 }
 
-/// Rules by content, so that a key names its rule with a number and needs no finalizer. A rule is kept for as long as
-/// the environment: a program has a handful, and making an equal one again adds nothing.
+/// Rules by content, so that a key names its rule with a number and needs no finalizer. A rule is kept while the
+/// environment lives: a program has a handful, and making an equal one again adds nothing.
 #[derive(Default)]
 struct Rules {
     by_number: Vec<Rule>,
@@ -26,13 +26,13 @@ struct Rules {
 }
 
 impl Realm {
-    /// A fresh realm, and its memory as a JavaScript value.
+    /// Makes a realm, and its memory as a JavaScript value.
     pub(crate) fn new(env: sys::napi_env) -> Result<(Self, sys::napi_value)> {
         let (slots, memory) = Slots::new(env)?;
         Ok((Self { slots, bridge: Bridge::default(), rules: RefCell::default() }, memory))
     }
 
-    /// The number of a rule. `by` belongs to the content: it decides which keys count as addresses.
+    /// Returns the number of a rule. `by` is part of the content: it decides which keys count as addresses.
     pub(crate) fn number(&self, rule: &Rule) -> Result<u32> {
         let mut rules = self.rules.borrow_mut();
         let content = (rule.clone(), rule.by().to_vec());
@@ -45,13 +45,13 @@ impl Realm {
         Ok(number)
     }
 
-    /// The number of a rule of this name, whatever else it is; for decisions about other keys than those at hand.
+    /// Returns the number of any rule of this name, for decisions about other keys than those at hand.
     pub(crate) fn named(&self, name: &str) -> Option<u32> {
         let index = self.rules.borrow().by_number.iter().position(|rule| rule.name() == name)?;
         u32::try_from(index).ok()
     }
 
-    /// The rule of a number that `number` gave.
+    /// Returns the rule of a number that `number` returned.
     pub(crate) fn rule(&self, number: u32) -> Result<Rule> {
         let rules = self.rules.borrow();
         let rule = usize::try_from(number).ok().and_then(|index| rules.by_number.get(index));

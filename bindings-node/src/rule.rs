@@ -1,4 +1,4 @@
-//! Rules: built and judged by the core, kept by number in the realm.
+//! Rules: the core builds and checks them, the realm keeps them by number.
 
 use doorkeep::Rule;
 use doorkeep::host::input;
@@ -18,8 +18,8 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     describe(call, &finish(call, Rule::new(name.name().unwrap_or_default(), rates)?, [2, 3, 4])?)
 }
 
-/// `(name, [threshold, lockoutWindow], ipv6Prefix, secret, by)` -> the same with `threshold` and
-/// `lockoutWindowMicros` in the place of `rates`.
+/// `(name, [threshold, lockoutWindow], ipv6Prefix, secret, by)` -> the same, with `threshold` and `lockoutWindowMicros`
+/// instead of `rates`.
 pub(crate) fn create_strikes(call: &Call<'_, ()>) -> Result {
     let name = call.given(0)?;
     let [threshold, window] = [call.member(1, 0)?, call.member(1, 1)?];
@@ -45,7 +45,7 @@ fn finish(call: &Call<'_, ()>, rule: Rule, [prefix, secret, by]: [usize; 3]) -> 
     Ok(rule.with_by(&words)?)
 }
 
-/// What `../lib/rule.ts` makes an object of.
+/// Describes a rule for `../lib/rules/rule.ts`.
 pub(crate) fn describe(call: &Call<'_, ()>, rule: &Rule) -> Result<sys::napi_value> {
     let made = js::object(call.env)?;
     let number = call.realm.number(rule)?;

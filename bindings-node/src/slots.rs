@@ -1,9 +1,9 @@
 //! The memory through which numbers cross in both directions: one ArrayBuffer per copy of the package.
 //!
-//! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The layout is the same
-//! as in `../lib/native/slots.ts`, which `tests/node/slots.test.mjs` checks. Invariant: plain reads and writes through a
-//! raw pointer, never a reference, since JavaScript writes there between calls; a value that is read here is checked
-//! before it is used.
+//! Reading a slot costs JavaScript a nanosecond, a property of an object made here ten times that. The layout is the
+//! same as in `../lib/native/slots.ts`, which `tests/node/slots.test.mjs` checks. Invariant: plain reads and writes
+//! through a raw pointer, never a reference, since JavaScript writes there between calls; a value that is read here is
+//! checked before it is used.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -13,7 +13,7 @@ use napi::sys;
 use crate::failure::{Failure, Result};
 use crate::js::check;
 
-/// Keys that one call may pass.
+/// Keys that fit; a call may pass as many.
 pub(crate) const KEYS: usize = 16;
 /// Words of one key: rule, four of digest, flags.
 pub(crate) const KEY_WORDS: usize = 6;
@@ -26,7 +26,7 @@ const BYTES: usize = NUMBERS * size_of::<f64>() + KEYS * KEY_WORDS * size_of::<u
 /// A number, by its index.
 #[derive(Clone, Copy)]
 pub(crate) enum Slot {
-    /// The outcome, or the only number of a small answer.
+    /// The outcome, or the only number of a small result.
     Outcome = 0,
     Reason = 1,
     /// The number of a rule with the name of the rule that denied; -1 for none.
@@ -45,7 +45,7 @@ pub(crate) enum Slot {
     Now = 9,
     /// From JavaScript: the cost of the call, or one of the two constants below.
     Cost = 10,
-    /// How many keys: that the call names, or that it made.
+    /// How many keys the call passes, or made.
     Keys = 11,
     /// The call that an answer from the queue belongs to.
     CallId = 12,
@@ -56,7 +56,7 @@ pub(crate) const LEFT_OUT: f64 = -1.0;
 /// Instead of a moment or a cost: a value that may be invalid, passed as an argument of the call.
 pub(crate) const IN_ARGUMENT: f64 = -2.0;
 
-/// The shared memory, seen from Rust.
+/// The shared memory, as seen from Rust.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots {
     numbers: NonNull<f64>,
@@ -93,7 +93,7 @@ impl Slots {
         unsafe { self.numbers.add(slot as usize).read() }
     }
 
-    /// The words of the key at `index`, which is below `KEYS`.
+    /// Reads the words of the key at `index`, which is below `KEYS`.
     pub(crate) fn key(self, index: usize) -> [u32; KEY_WORDS] {
         assert!(index < KEYS, "callers bound the number of keys");
         // SAFETY: the words follow the numbers, and `index` is in bounds.

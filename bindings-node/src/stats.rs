@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::failure::Result;
 use crate::js;
 
-/// The counters as the text of `../lib/stats.ts`' shape.
+/// Returns the counters as JSON in the shape of `../lib/limiters/stats.ts`.
 pub(crate) fn answer<T>(call: &Call<'_, T>, stats: &Stats) -> Result {
     let denied: BTreeMap<&String, String> =
         stats.denied.iter().map(|(rule, reasons)| (rule, object(reasons))).collect();

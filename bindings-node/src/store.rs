@@ -1,4 +1,4 @@
-//! `RedisStore`: where several processes keep one budget. Connects to nothing here; the core does at first use.
+//! `RedisStore`: where several processes share one budget. Connects to nothing here; the core does at first use.
 
 use std::ptr;
 
@@ -30,14 +30,14 @@ pub(crate) fn close(call: &Call<'_, ()>) -> Result {
     Ok(UNDEFINED)
 }
 
-/// `(store)` -> what happened since the last call, an array of objects, or nothing.
+/// `(store)` -> the events since the last call, an array of objects; `undefined` when there are none.
 pub(crate) fn events(call: &Call<'_, ()>) -> Result {
     let store: &RedisStore = call.behind(0)?;
     if !store.has_events() {
         return Ok(UNDEFINED);
     }
     let mut made = ptr::null_mut();
-    // SAFETY: `made` is a place for one value.
+    // SAFETY: `made` has room for one value.
     check(unsafe { sys::napi_create_array(call.env, &mut made) })?;
     for (index, event) in (0..).zip(store.take_events().iter().filter_map(described)) {
         let object = js::object(call.env)?;
@@ -52,7 +52,7 @@ pub(crate) fn events(call: &Call<'_, ()>) -> Result {
 
 type Described<'a> = Vec<(&'static std::ffi::CStr, &'a str)>;
 
-/// The members of an event as `../lib/store.ts` names them; none for a kind that it does not know.
+/// Returns the members of an event as `../lib/store.ts` names them; none for an unknown kind.
 fn described(event: &Event) -> Option<Described<'_>> {
     Some(match event {
         Event::StoreDown { place, why } => vec![(c"type", "store_down"), (c"place", place), (c"why", why)],
@@ -64,14 +64,14 @@ fn described(event: &Event) -> Option<Described<'_>> {
     })
 }
 
-/// Where a limiter keeps its counts, and what it does when that place cannot be asked.
+/// Where a limiter keeps its counts, and what it does when the store cannot be reached.
 pub(crate) struct Storage<'a> {
     pub(crate) store: Option<&'a RedisStore>,
     pub(crate) on_error: Option<OnError>,
 }
 
 impl<T> Call<'_, T> {
-    /// The pair `[store, onError]` at `index`, the store none for the memory of this process.
+    /// Reads the pair `[store, onError]` at `index`; no store means the memory of this process.
     pub(crate) fn storage(&self, index: usize) -> Result<Storage<'_>> {
         let on_error = input::on_error(self.member(index, 1)?.value())?;
         let store = match self.elements(index)?.first() {

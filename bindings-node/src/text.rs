@@ -1,6 +1,6 @@
-//! Texts from JavaScript: UTF-16 into bytes, without an allocation for the short ASCII ones that keys are.
+//! Strings from JavaScript: UTF-16 to bytes, without an allocation for the usual key, which is short and ASCII.
 //!
-//! Invariant: two different JavaScript strings never become equal bytes. Lone surrogates stay apart as WTF-8, where
+//! Invariant: two different JavaScript strings never become equal bytes. Lone surrogates stay distinct as WTF-8, where
 //! the engine's own UTF-8 conversion would turn all of them into U+FFFD: one shared bucket.
 
 use std::ptr;
@@ -16,18 +16,18 @@ const INLINE: usize = 128;
 const CHUNK: usize = 8;
 
 impl<T> Call<'_, T> {
-    /// Hands the bytes of the text at `index` to `take`; none when that argument is not a text.
+    /// Passes the bytes of the string at `index` to `take`; none when that argument is not a string.
     #[inline]
     pub(crate) fn text<R>(&self, index: usize, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         with_text(self.env, self.arguments[index], take)
     }
 
-    /// The bytes of the first `reach` units of the text at `index`, so that one of megabytes costs nothing; none when
-    /// that argument is not a text.
+    /// Returns the bytes of the first `reach` units of the string at `index`, so that one of megabytes costs nothing;
+    /// none when that argument is not a string.
     pub(crate) fn start_of_text(&self, index: usize, reach: usize) -> Result<Option<Vec<u8>>> {
         let (mut units, mut length) = (vec![0_u16; reach + 1], 0);
         let value = self.arguments[index];
-        // SAFETY: the buffer has room for as many units as are said, the closing NUL included; the engine cuts the rest.
+        // SAFETY: the buffer has room for that many units, the closing NUL included; the engine cuts the rest.
         let status =
             unsafe { sys::napi_get_value_string_utf16(self.env, value, units.as_mut_ptr(), units.len(), &mut length) };
         if status == sys::Status::napi_string_expected {
@@ -38,7 +38,7 @@ impl<T> Call<'_, T> {
     }
 }
 
-/// Hands the bytes of a text to `take`; none when the value is not a text.
+/// Passes the bytes of a string to `take`; none when the value is not a string.
 #[inline]
 pub(crate) fn with_text<R>(
     env: sys::napi_env,
@@ -54,7 +54,7 @@ pub(crate) fn with_text<R>(
     }
     check(status)?;
     if length == INLINE - 1 {
-        // Full: the text may go on.
+        // Full: the string may be longer.
         return long_text(env, value).map(|units| Some(take(&input::wtf8(&units))));
     }
     let mut bytes = [0; INLINE];
@@ -64,7 +64,7 @@ pub(crate) fn with_text<R>(
     Ok(Some(take(&input::wtf8(&units[..length]))))
 }
 
-/// Writes the first `length` units as bytes; whether all of them are ASCII.
+/// Writes the first `length` units as bytes. Returns whether all of them are ASCII.
 ///
 /// Eight at a time, in one store: hashing reads eight bytes at once, and a load that spans several fresh stores stalls
 /// for longer than the hash takes.
@@ -85,7 +85,7 @@ fn word([a, b, c, d]: [u16; 4]) -> u64 {
     u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
 }
 
-/// Four bytes from four units that are below 256.
+/// Packs four units below 256 into four bytes.
 fn squeezed(word: u64) -> u64 {
     let pairs = (word | word >> 8) & 0x0000_FFFF_0000_FFFF;
     (pairs | pairs >> 16) & 0xFFFF_FFFF
@@ -97,7 +97,7 @@ fn long_text(env: sys::napi_env, value: sys::napi_value) -> Result<Vec<u16>> {
     // SAFETY: without a buffer the engine only measures.
     check(unsafe { sys::napi_get_value_string_utf16(env, value, ptr::null_mut(), 0, &mut length) })?;
     let mut units = vec![0_u16; length + 1];
-    // SAFETY: the buffer has room for the text and its closing NUL.
+    // SAFETY: the buffer has room for the string and its closing NUL.
     check(unsafe { sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), units.len(), &mut length) })?;
     units.truncate(length);
     Ok(units)

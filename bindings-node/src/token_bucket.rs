@@ -36,7 +36,7 @@ pub(crate) fn create(call: &Call<'_, ()>) -> Result {
     )
 }
 
-/// `(key, now)`: whether a token was taken, into the slots.
+/// `(key, now)`: writes whether a token was taken into the slots.
 fn allow(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let allowed = key(call, |key| call.state.allow_n(key, 1, now))?;
@@ -51,7 +51,7 @@ fn allow_n(call: &Own<'_>) -> Result {
     call.answer(allowed, |_, realm, allowed| put_flag(realm, allowed))
 }
 
-/// `(key, now)`: the wait until a token is there, into the slots.
+/// `(key, now)`: writes the wait until there is a token into the slots.
 fn retry_after(call: &Own<'_>) -> Result {
     let now = call.now(1)?;
     let wait = key(call, |key| call.state.retry_after(key, now))?;
@@ -76,7 +76,7 @@ fn counters(call: &Own<'_>) -> Result {
     stats::answer(call, &call.state.stats())
 }
 
-/// Asks about the key in the first argument.
+/// Calls the limiter with the key in the first argument.
 #[inline]
 fn key<R>(call: &Own<'_>, ask: impl FnOnce(&[u8]) -> R) -> Result<R> {
     Ok(call.text(0, ask)?.ok_or_else(input::not_text)?)

@@ -1,4 +1,4 @@
-//! Loose values from JavaScript, in the form in which `doorkeep::host::input` judges them.
+//! Values of any type from JavaScript, in the form that `doorkeep::host::input` checks.
 
 use std::ptr;
 
@@ -12,13 +12,13 @@ use crate::js::check;
 use crate::slots::{IN_ARGUMENT, LEFT_OUT, Slot};
 use crate::text::with_text;
 
-/// What a plain number means as a duration or as `now`.
+/// The unit of a plain number as a duration or as `now`.
 pub(crate) const UNIT: Unit = Unit::Milliseconds;
 
-/// Stands for a value that is no text where only a text can be named: it matches no rule name and no word.
+/// Replaces a value that is not a string where only a string can be named: it matches no rule name and no option.
 pub(crate) const NOT_A_TEXT: &str = "a value of another type";
 
-/// A value that owns its text.
+/// A value that owns its string.
 pub(crate) enum Given {
     Number(f64),
     Text(String),
@@ -38,7 +38,7 @@ impl Given {
         }
     }
 
-    /// The text, or words that every check of a name refuses; none when nothing was given.
+    /// Returns the string, or one that every check of a name refuses; none when the value is missing.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Given::Missing => None,
@@ -49,39 +49,40 @@ impl Given {
 }
 
 impl<T> Call<'_, T> {
-    /// The argument at `index`, whatever it is.
+    /// Returns the argument at `index`, of any type.
     pub(crate) fn given(&self, index: usize) -> Result<Given> {
         given(self.env, self.arguments[index])
     }
 
-    /// The texts of the array at `index`; an element that is no text reads as words that every check refuses.
+    /// Returns the strings of the array at `index`; an element that is not a string becomes one that every check
+    /// refuses.
     pub(crate) fn texts(&self, index: usize) -> Result<Vec<String>> {
         let elements = self.elements(index)?;
         let name = |value| Ok(given(self.env, value)?.name().unwrap_or(NOT_A_TEXT).to_owned());
         elements.into_iter().map(name).collect()
     }
 
-    /// The whole numbers of the array at `index`, which TypeScript made itself.
+    /// Returns the whole numbers of the array at `index`, which TypeScript made itself.
     pub(crate) fn numbers(&self, index: usize) -> Result<Vec<u32>> {
         self.elements(index)?.into_iter().map(|value| whole(self.env, value)).collect()
     }
 
-    /// The elements of the array at `index`.
+    /// Returns the elements of the array at `index`.
     pub(crate) fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>> {
         let array = self.arguments[index];
         let mut length = 0;
-        // SAFETY: a value that is no array fails with a status.
+        // SAFETY: a value that is not an array fails with a status.
         check(unsafe { sys::napi_get_array_length(self.env, array, &mut length) })?;
         let element = |position| {
             let mut value = ptr::null_mut();
-            // SAFETY: `value` is a place for one value.
+            // SAFETY: `value` has room for one value.
             check(unsafe { sys::napi_get_element(self.env, array, position, &mut value) })?;
             Ok(value)
         };
         (0..length).map(element).collect()
     }
 
-    /// The member of the array at `index`.
+    /// Returns one member of the array at `index`.
     pub(crate) fn member(&self, index: usize, member: usize) -> Result<Given> {
         match self.elements(index)?.get(member) {
             Some(&value) => given(self.env, value),
@@ -89,14 +90,14 @@ impl<T> Call<'_, T> {
         }
     }
 
-    /// The bytes of the Uint8Array or text at `index`; none when nothing was given, no bytes for any other value.
+    /// Returns the bytes of the Uint8Array or string at `index`; none when it is missing, no bytes for any other value.
     pub(crate) fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>> {
         let value = self.arguments[index];
         if let Some(bytes) = with_text(self.env, value, <[u8]>::to_vec)? {
             return Ok(Some(bytes));
         }
         let (mut kind, mut length, mut data) = (0, 0, ptr::null_mut());
-        // SAFETY: each is a place for what it names; a value of another type fails with a status.
+        // SAFETY: each has room for what it is named after; a value of another type fails with a status.
         let status = unsafe {
             sys::napi_get_typedarray_info(
                 self.env,
@@ -115,12 +116,12 @@ impl<T> Call<'_, T> {
         if length == 0 {
             return Ok(Some(Vec::new()));
         }
-        // SAFETY: the engine says that `length` bytes lie there, and no JavaScript runs before they are copied.
+        // SAFETY: the engine reports `length` bytes there, and no JavaScript runs before they are copied.
         Ok(Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) }.to_vec()))
     }
 
-    /// The moment of the call; none for the clock of memory or store. A valid moment is in the slots, which is cheaper than
-    /// an argument; a value to be refused is the argument at `index`.
+    /// Returns the moment of the call; none for the clock of memory or store. A valid moment is in the slots, which is
+    /// cheaper than an argument; a value to be refused is the argument at `index`.
     #[inline]
     pub(crate) fn now(&self, index: usize) -> Result<Option<Timestamp>> {
         match self.realm.slots.get(Slot::Now) {
@@ -130,13 +131,13 @@ impl<T> Call<'_, T> {
         }
     }
 
-    /// The moment in the argument at `index`.
+    /// Returns the moment in the argument at `index`.
     #[cold]
     pub(crate) fn moment(&self, index: usize) -> Result<Timestamp> {
         Ok(input::now(self.given(index)?.value(), UNIT)?)
     }
 
-    /// The cost of the call, from the slots or the argument at `index` as above.
+    /// Returns the cost of the call, from the slots or the argument at `index`, like [`now`](Self::now).
     #[inline]
     pub(crate) fn cost(&self, index: usize) -> Result<u32> {
         let given = match self.realm.slots.get(Slot::Cost) {
@@ -152,7 +153,7 @@ impl<T> Call<'_, T> {
         Ok(input::cost(self.given(index)?.value())?)
     }
 
-    /// A number that TypeScript made itself.
+    /// Returns a number that TypeScript made itself.
     pub(crate) fn count(&self, index: usize) -> Result<u32> {
         whole(self.env, self.arguments[index])
     }
@@ -160,26 +161,26 @@ impl<T> Call<'_, T> {
 
 fn whole(env: sys::napi_env, value: sys::napi_value) -> Result<u32> {
     let mut number = 0;
-    // SAFETY: `number` is a place for one number.
+    // SAFETY: `number` has room for one number.
     check(unsafe { sys::napi_get_value_uint32(env, value, &mut number) })?;
     Ok(number)
 }
 
 fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given> {
     let mut kind = 0;
-    // SAFETY: `kind` is a place for one tag.
+    // SAFETY: `kind` has room for one tag.
     check(unsafe { sys::napi_typeof(env, value, &mut kind) })?;
     Ok(match kind {
         sys::ValueType::napi_undefined | sys::ValueType::napi_null => Given::Missing,
         sys::ValueType::napi_boolean => {
             let mut flag = false;
-            // SAFETY: `flag` is a place for one boolean.
+            // SAFETY: `flag` has room for one boolean.
             check(unsafe { sys::napi_get_value_bool(env, value, &mut flag) })?;
             Given::Bool(flag)
         }
         sys::ValueType::napi_number => {
             let mut number = 0.0;
-            // SAFETY: `number` is a place for one number.
+            // SAFETY: `number` has room for one number.
             check(unsafe { sys::napi_get_value_double(env, value, &mut number) })?;
             Given::Number(number)
         }
@@ -191,7 +192,7 @@ fn given(env: sys::napi_env, value: sys::napi_value) -> Result<Given> {
     })
 }
 
-/// JavaScript has one kind of number; the core tells whole ones from the rest.
+/// JavaScript has one kind of number; the core distinguishes whole numbers from the rest.
 fn whole_or_float(number: f64) -> Value<'static> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
