@@ -11,13 +11,13 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 
-# The passwords that were looked at, and the credentials that a backend behind doorkeep's was asked with.
+# The passwords that were checked, and the credentials that a backend after doorkeep's received.
 SEEN: list[str] = []
 ASKED: list[dict[str, Any]] = []
 
 
 class CountingHasher(PBKDF2PasswordHasher):
-    """Quick, and tells how many passwords were looked at."""
+    """A fast hasher that records the passwords that were checked."""
 
     algorithm = "counting"
     iterations = 1
@@ -34,7 +34,7 @@ class CountingHasher(PBKDF2PasswordHasher):
 
 
 class Watched(ModelBackend):
-    """Django's own, with what a test puts in its way."""
+    """Django's own backend, with faults that a test sets."""
 
     def authenticate(self, request: Any, username: Any = None, password: Any = None, **kwargs: Any) -> Any:
         ASKED.append({"username": username, **kwargs})
@@ -64,7 +64,7 @@ class ByEmail:
 
 
 class ByNameOrEmail(ByEmail):
-    """Knows users by either, whoever has the password."""
+    """Knows users by name or email, whichever has the password."""
 
     def authenticate(self, request: Any, *, username: str, password: str) -> Any:  # type: ignore[override]
         users = get_user_model().objects.filter(Q(username=username) | Q(email=username))
@@ -72,7 +72,7 @@ class ByNameOrEmail(ByEmail):
 
 
 class Broken:
-    """A directory that does not answer, behind a backend that does."""
+    """A directory that does not answer, after a backend that does."""
 
     def authenticate(self, request: Any, *, username: str, password: str) -> Any:
         raise ConnectionError
@@ -85,7 +85,7 @@ class Broken:
 
 
 class ByToken:
-    """Knows users by a token, which no password is."""
+    """Knows users by a token, which is not a password."""
 
     def authenticate(self, request: Any, *, token: str) -> Any:
         return get_user_model().objects.filter(username=token).first()

@@ -57,7 +57,7 @@ def clean() -> Iterator[None]:
 
 @pytest.fixture
 def configure(doorkeep_clock: ManualClock) -> Iterator[Callable[..., Limiter]]:
-    """Give a function that sets ``DOORKEEP``, with the test's clock, and gives its limiter."""
+    """Yield a function that sets ``DOORKEEP``, with the test's clock, and returns its limiter."""
     overridden: list[override_settings] = []
 
     def set_doorkeep(**options: Any) -> Limiter:
@@ -74,7 +74,7 @@ def configure(doorkeep_clock: ManualClock) -> Iterator[Callable[..., Limiter]]:
 
 @pytest.fixture
 def limiter(configure: Callable[..., Limiter]) -> Limiter:
-    """Give the limiter of a project with the rules of the README."""
+    """Return the limiter of a project with the rules of the README."""
     return configure()
 
 
@@ -89,7 +89,7 @@ class Quiet(WSGIRequestHandler):
 
 @pytest.fixture
 def wsgi() -> Iterator[str]:
-    """Serve the project over WSGI, a thread for each request, and give its address."""
+    """Serve the project over WSGI, with a thread for each request, and return its address."""
     server = Threading(("127.0.0.1", 0), Quiet)
     server.set_app(closing(get_wsgi_application()))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -103,7 +103,7 @@ def wsgi() -> Iterator[str]:
 @contextmanager
 def uvicorn_of(app: Any, **options: Any) -> Iterator[uvicorn.Server]:
     """Serve an application by uvicorn."""
-    # Left to itself, uvicorn believes every header of this machine.
+    # By default uvicorn trusts all forwarding headers from this machine.
     config = uvicorn.Config(app, log_level="critical", lifespan="off", proxy_headers=False, **options)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -124,7 +124,7 @@ def address_of(server: uvicorn.Server) -> str:
 
 @pytest.fixture
 def asgi() -> Iterator[str]:
-    """Serve the project over ASGI, by uvicorn, and give its address."""
+    """Serve the project over ASGI, in uvicorn, and return its address."""
     with uvicorn_of(get_asgi_application(), host="127.0.0.1", port=0) as server:
         yield address_of(server)
 
@@ -137,7 +137,7 @@ def served(request: pytest.FixtureRequest) -> str:
 
 
 def closing(app: Any) -> Any:
-    # Each thread has connections of its own, and ends with its request.
+    # Each thread has its own connections, and ends with its request.
     def serve(environ: Any, start_response: Any) -> Iterator[bytes]:
         response = app(environ, start_response)
         try:
@@ -151,7 +151,7 @@ def closing(app: Any) -> Any:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Give a server of one's own, to be treated badly."""
+    """Return a server of the test's own, for faults."""
     made = Server("redis")
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""A project with everything that log-ins go through: forms, the admin, an API, async views, django-axes."""
+"""A project with all ways to log in: forms, the admin, an API, async views, django-axes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TEMPLATES = [
     }
 ]
 LOGIN_REDIRECT_URL = "/"
-# Its receivers are there, and do nothing until a test turns them on.
+# Its receivers are connected, and do nothing until a test enables them.
 AXES_ENABLED = False
 AXES_HANDLER = "doorkeep.django.axes.DoorkeepHandler"
 SILENCED_SYSTEM_CHECKS = ["axes.W001", "axes.W002", "axes.W003"]

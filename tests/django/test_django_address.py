@@ -1,4 +1,4 @@
-"""Clients without an address: those that have none by nature, and those that lost it with their connection."""
+"""Clients without an address: clients that never have one, and clients that lost it with their connection."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ GUESS = {"username": "ann", "password": "guess"}
 
 @pytest.fixture
 def deaf() -> Iterator[str]:
-    """Serve the project by a server that does not tell when a client has gone: Django then runs the view to its end."""
+    """Serve the project from a server that does not report that a client has disconnected: Django then runs the view to
+    its end."""
     app = get_asgi_application()
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
@@ -54,7 +55,7 @@ def account_left() -> int:
 
 
 def reset(url: str, path: str, body: bytes, kind: str, headers: str = "") -> None:
-    """Send a request, and reset the connection before the server looks at it."""
+    """Send a request, and reset the connection before the server reads it."""
     place = urlsplit(url)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
     with socket.create_connection((str(place.hostname), place.port or 80), 10) as connection:
@@ -130,7 +131,7 @@ def test_a_log_in_by_axes_is_refused_when_the_address_is_lost(limiter: Limiter) 
 
 @pytest.fixture
 def uds(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Serve the project on a Unix socket, as behind nginx, and give a client of it."""
+    """Serve the project on a Unix socket, as behind nginx, and return a client of it."""
     path = str(tmp_path / "s")
     transport = httpx.HTTPTransport(uds=path)
     with (
@@ -149,7 +150,7 @@ def guesses(client: httpx.Client, count: int, address: str, password: str = "gue
 def test_a_proxy_on_a_unix_socket_is_trusted_when_it_is_configured(configure: Any, uds: httpx.Client) -> None:
     configure(trusted_proxies=["unix"])
     assert guesses(uds, 6, "203.0.113.9") == [401] * 5 + [429]
-    # What the client wrote itself stands on the left.
+    # The entry that the client wrote itself is on the left.
     assert guesses(uds, 1, "198.51.100.7, 203.0.113.9") == [429]
     assert guesses(uds, 1, "198.51.100.7", PASSWORD) == [200]
 

@@ -1,4 +1,4 @@
-"""The page of the admin: who sees it, what it shows, and what unlocking does and leaves behind."""
+"""The page of the admin: its permissions, its content, and what unlocking does and logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = "/admin/doorkeep/lockout/"
 
 @pytest.fixture
 def staff() -> Callable[..., Client]:
-    """Give a function that logs a member of the staff in who has these permissions."""
+    """Return a function that logs in a member of the staff with these permissions."""
 
     def log_in(*permissions: str, **options: Any) -> Client:
         users = get_user_model().objects

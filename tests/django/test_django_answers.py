@@ -1,4 +1,4 @@
-"""What a stranger gets to see: the kind of the answer, what caches keep, and what paths cover."""
+"""The answers to any client: their content type, caching, and the paths that they cover."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def an_async_view(request: Any, **_: Any) -> HttpResponse:
 
 
 class Urls:
-    """A site in several languages, with names that stand in a namespace and patterns that take a part of the path."""
+    """A site in several languages, with names in a namespace and patterns that capture a part of the path."""
 
     urlpatterns: ClassVar = [
         path("secret/<int:number>/", a_view, name="secret"),
@@ -106,7 +106,8 @@ SITE = {"USE_I18N": True, "LANGUAGES": [("en", "English"), ("de", "German"), ("p
 
 @pytest.fixture
 def named() -> Iterator[None]:
-    """Give the project the views above. To be named before what sets ``DOORKEEP``, so that it ends after that."""
+    """Use the views above in the project. Request it before the fixture that sets ``DOORKEEP``, so that it ends after
+    it."""
     with override_settings(ROOT_URLCONF=Urls):
         yield
 
@@ -168,5 +169,8 @@ def test_the_check_warns_about_a_name_without_a_url_pattern(named: None, configu
     configure(rules=OPEN, login=list(RULES), paths={"POST accounts:login": ["open-ip"], "secret": ["open-ip"]})
     assert checks.check_settings() == []
     configure(rules=OPEN, login=list(RULES), paths={"POST accounts:logn": ["open-ip"]})
-    (told,) = checks.check_settings()
-    assert (told.id, told.msg) == ("doorkeep.W006", "paths names no URL pattern of ROOT_URLCONF, name=`accounts:logn`")
+    (found,) = checks.check_settings()
+    assert (found.id, found.msg) == (
+        "doorkeep.W006",
+        "paths names no URL pattern of ROOT_URLCONF, name=`accounts:logn`",
+    )

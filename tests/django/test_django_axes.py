@@ -1,4 +1,4 @@
-"""A site of django-axes with our handler: no guess gets through a race, and its settings mean what they meant."""
+"""A site of django-axes with our handler: no guess gets through a race, and its settings mean the same as before."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ OURS = {**SITE, "AUTHENTICATION_BACKENDS": ["doorkeep.django.axes.DoorkeepAxesBa
 
 @pytest.fixture
 def site(limiter: Limiter) -> Iterator[Limiter]:
-    """Make the project one of django-axes."""
+    """Configure the project for django-axes."""
     with override_settings(**SITE):
         yield limiter
 
 
 @pytest.fixture
 def ours(configure: Any) -> Iterator[Limiter]:
-    """Make the project one of django-axes with our backend in the place of its own."""
+    """Make the project one of django-axes with our backend in place of its own."""
     limiter = configure(give_back_on=[ZeroDivisionError, ConnectionError])
     with override_settings(**OURS):
         yield limiter

@@ -69,8 +69,8 @@ def test_rules_on_the_address_alone_leave_a_call_without_a_request_uncounted(con
 def test_a_denied_guess_sends_the_signal_of_a_failed_log_in(limiter: Limiter) -> None:
     heard: list[Any] = []
 
-    def listen(**told: Any) -> None:
-        heard.append(told["credentials"])
+    def listen(**sent: Any) -> None:
+        heard.append(sent["credentials"])
 
     user_login_failed.connect(listen)
     try:
@@ -95,7 +95,7 @@ def test_a_password_without_a_known_account_credential_is_refused(limiter: Limit
         auth.authenticate(RequestFactory().post("/"), phone="1", password="guess")
 
 
-# Before, Django called no backend's coroutine.
+# Earlier versions of Django do not call the coroutines of backends.
 @pytest.mark.parametrize("is_async", [False, True] if VERSION >= (5, 0) else [False])
 def test_no_error_report_contains_the_password(limiter: Limiter, is_async: bool) -> None:
     secret = " ".join(["correct", "horse"])
@@ -106,16 +106,16 @@ def test_no_error_report_contains_the_password(limiter: Limiter, is_async: bool)
         else:
             DoorkeepBackend().authenticate(request, phone="1", password=secret)
     frames = ExceptionReporter(request, raised.type, raised.value, raised.tb).get_traceback_frames()
-    told = [str(value) for frame in frames if frame["filename"].startswith(PACKAGE) for _, value in frame["vars"]]
-    assert told
-    assert not [value for value in told if secret in value]
+    shown = [str(value) for frame in frames if frame["filename"].startswith(PACKAGE) for _, value in frame["vars"]]
+    assert shown
+    assert not [value for value in shown if secret in value]
 
 
 def test_the_lockout_is_reported_once_and_only_after_a_wrong_password(limiter: Limiter) -> None:
     heard: list[Any] = []
 
-    def listen(**told: Any) -> None:
-        heard.append((told["rules"], told["request"].path))
+    def listen(**sent: Any) -> None:
+        heard.append((sent["rules"], sent["request"].path))
 
     locked_out.connect(listen)
     try:
@@ -131,8 +131,8 @@ def test_the_lockout_is_reported_once_and_only_after_a_wrong_password(limiter: L
 def test_an_outage_is_reported_once_and_decided_locally(configure: Any, server: Server) -> None:
     heard: list[Any] = []
 
-    def listen(**told: Any) -> None:
-        heard.append(told["event"])
+    def listen(**sent: Any) -> None:
+        heard.append(sent["event"])
 
     store_failed.connect(listen)
     try:
@@ -165,8 +165,8 @@ def test_lines_reach_the_terminal_of_a_project_without_logging_configuration() -
         "signals.report_lockout(None, Limiter().decide(StrikeRule('code', 1, '1m').key('x')))\n"
         "assert len(signals.recent) == 1\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stderr == "lockout engaged, rules=`code`\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == "lockout engaged, rules=`code`\n"
 
 
 def test_a_setting_that_changes_is_read_again(configure: Any) -> None:

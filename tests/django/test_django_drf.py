@@ -1,4 +1,4 @@
-"""Django REST framework: the throttle, and log-ins by its own authentication."""
+"""Django REST framework: the throttle, and log-ins with its own authentication."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_throttled_view_runs_as_often_as_all_rules_admit(served: str, configur
     statuses = attack(served + "/api/throttled", [{"account": "ann"}] * 40)
     assert (statuses.count(200), statuses.count(429)) == (5, 35)
     assert len(ran) == 5
-    # All or nothing: what the account denied, the address has not spent.
+    # All or nothing: requests that the account denied cost the address nothing.
     assert limiter.peek(presets.otp_ip.ip_key("127.0.0.1")).remaining == 5
 
 

@@ -1,4 +1,4 @@
-"""``@guarded`` over real HTTP: functions and classes, sync and async, and what gives an attempt back."""
+"""``@guarded`` over real HTTP: functions and classes, sync and async, and exceptions that give an attempt back."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ def test_two_guards_of_one_request_count_a_key_once(limiter: Limiter) -> None:
 def test_a_lockout_is_sent_to_sync_and_async_receivers(served: str, limiter: Limiter, path: str) -> None:
     heard: list[Any] = []
 
-    def listen(**told: Any) -> None:
-        heard.append(told["rules"])
+    def listen(**sent: Any) -> None:
+        heard.append(sent["rules"])
 
-    async def listen_async(**told: Any) -> None:
-        heard.append(told["rules"])
+    async def listen_async(**sent: Any) -> None:
+        heard.append(sent["rules"])
 
     listeners = [listen, listen_async] if VERSION >= (5, 0) else [listen]
     for listener in listeners:
@@ -188,7 +188,7 @@ def test_the_attempt_of_an_async_view_is_false_once_it_is_denied(limiter: Limite
 
 
 def test_an_insert_that_fails_after_the_check_does_not_make_the_code_free(served: str, limiter: Limiter) -> None:
-    """The row of an audit log takes less than a client may send, so that the insert fails and the view with it."""
+    """A column of an audit log is shorter than the client's value, so that the insert fails, and the view with it."""
     statuses = attack(served + "/code", [{"account": "ann", "code": n, "flag": -1} for n in range(1000)], as_form=True)
     assert (statuses.count(500), statuses.count(429)) == (5, 995)
     assert len(codes) == 5

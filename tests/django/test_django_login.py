@@ -1,4 +1,4 @@
-"""Log-ins over real HTTP: what is verified, what a stranger gets to see, and what a right password settles."""
+"""Log-ins over real HTTP: which passwords are verified, what any client can see, and what a right password settles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDRESS = "127.0.0.1"
 
 
 def left(account: str = "ann") -> int:
-    """How many more guesses the account has from here."""
+    """Return how many guesses the account has left from this address."""
     configuration = conf.current()
     return configuration.limiter.peek(configuration.rule("login-account-ip").key(account, network(ADDRESS))).remaining
 
@@ -46,7 +46,7 @@ def test_500_parallel_guesses_in_a_form_verify_five_passwords(served: str, limit
 def test_parallel_guesses_over_a_store_verify_five_passwords(
     served: str, configure: Any, server: Server, path: str
 ) -> None:
-    # A machine that runs other tests beside this one may be slower than a deadline of 200 ms.
+    # A machine that runs other tests at the same time may be slower than a deadline of 200 ms.
     configure(redis=server.url, timeout=10)
     statuses = attack(served + path, [{"username": "ann", "password": f"guess {n}"} for n in range(200)])
     assert len(SEEN) == 5
@@ -191,7 +191,7 @@ def test_an_invalid_account_is_answered_with_400(served: str, limiter: Limiter, 
 def test_an_invalid_password_is_answered_with_400_for_any_account(
     served: str, limiter: Limiter, username: str, password: Any
 ) -> None:
-    # Django's hashers crash on it, some of them only where there is no such account.
+    # Django's hashers raise on it, some of them only if there is no such account.
     for _ in range(7):
         assert post_json(served + "/api/login", username=username, password=password).status_code == 400
     assert SEEN == []
@@ -241,7 +241,7 @@ def test_a_backend_that_fails_after_one_that_rejected_the_password_gives_nothing
     served: str, configure: Any, path: str
 ) -> None:
     configure(give_back_on=[ConnectionError])
-    # A directory that is away must not make guesses at the passwords of the database free.
+    # A directory that is down must not make guesses at the passwords of the database free.
     backends = ["doorkeep.django.backends.DoorkeepBackend", "backends.Watched", "backends.Broken"]
     with override_settings(AUTHENTICATION_BACKENDS=backends):
         statuses = [post_json(served + path, username="ann", password="guess").status_code for _ in range(7)]
@@ -307,7 +307,7 @@ def test_credentials_under_another_name_are_the_account(served: str, configure: 
 def test_each_of_several_names_is_counted_and_forgiven_only_to_their_owner(served: str, limiter: Limiter) -> None:
     for _ in range(3):
         post_json(served + "/api/check", username="bob", password="guess")
-    # Whoever knows one password must not wipe the strikes of another account with it, nor guess at it for nothing.
+    # A client that knows one password must not reset the strikes of another account with it, or get free guesses at it.
     assert post_json(served + "/api/check", username="ann", email="bob", password=PASSWORD).status_code == 200
     assert (left("ann"), left("bob")) == (4, 1)
     for n in range(3):
@@ -387,7 +387,7 @@ def test_the_wait_of_an_account_is_rounded_up_when_configured(
 
 def test_a_header_of_megabytes_does_not_crash(asgi: str, configure: Any) -> None:
     configure(trusted_proxies=["127.0.0.0/8"])
-    # As long as the server lets through.
+    # As long as the server accepts.
     answer = post_json(asgi + "/api/login", {"X-Forwarded-For": "junk," * 10_000}, username="ann", password="guess")
     assert answer.status_code == 401
     assert (

@@ -1,4 +1,4 @@
-"""What an error report tells: the password of the store is not in it, in HTML and in text."""
+"""Error reports, in HTML and in text, do not contain the password of the store."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_a_setting_is_hidden_once_django_is_set_up() -> None:
         "django.setup()\n"
         "print(settings.DOORKEEP)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout == "{'redis': 'rediss://user:***@10.0.0.5:6380/1'}\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "{'redis': 'rediss://user:***@10.0.0.5:6380/1'}\n"
 
 
 @pytest.mark.parametrize("name", ["rulez", "timeout"])

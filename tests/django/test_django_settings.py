@@ -69,9 +69,9 @@ BACKEND = "doorkeep.django.backends.DoorkeepBackend"
 )
 def test_the_check_names_an_invalid_setting(setting: Any, message: str) -> None:
     with override_settings(DOORKEEP=setting):
-        (told,) = checks.check_settings()
-    assert told.id == "doorkeep.E001"
-    assert message in told.msg
+        (found,) = checks.check_settings()
+    assert found.id == "doorkeep.E001"
+    assert message in found.msg
 
 
 def test_a_project_without_the_setting_has_the_presets() -> None:
@@ -100,7 +100,7 @@ def test_a_log_in_without_rules_is_also_refused_at_run_time(setting: Any) -> Non
         authenticate(RequestFactory().post("/"), username="ann", password="correct horse")
 
 
-def told(**settings: Any) -> list[str]:
+def ids(**settings: Any) -> list[str]:
     with override_settings(DOORKEEP={}, **settings):
         return [str(message.id) for message in checks.check_settings()]
 
@@ -110,15 +110,15 @@ def test_the_checks_name_parts_in_the_wrong_place() -> None:
         "doorkeep.django.middleware.DoorkeepMiddleware",
         "django.contrib.sessions.middleware.SessionMiddleware",
     )
-    assert told() == []
-    assert told(AUTHENTICATION_BACKENDS=["backends.Watched", BACKEND]) == ["doorkeep.E002"]
-    assert told(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
-    assert told(MIDDLEWARE=[session]) == ["doorkeep.W002"]
-    assert told(MIDDLEWARE=[session, ours]) == ["doorkeep.W003"]
+    assert ids() == []
+    assert ids(AUTHENTICATION_BACKENDS=["backends.Watched", BACKEND]) == ["doorkeep.E002"]
+    assert ids(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
+    assert ids(MIDDLEWARE=[session]) == ["doorkeep.W002"]
+    assert ids(MIDDLEWARE=[session, ours]) == ["doorkeep.W003"]
 
 
 @pytest.mark.parametrize(
-    ("collation", "is_told"),
+    ("collation", "is_reported"),
     [
         (None, False),
         ("und-u-ks-level1", True),
@@ -132,12 +132,12 @@ def test_the_checks_name_parts_in_the_wrong_place() -> None:
     ],
 )
 def test_a_collation_that_folds_names_is_warned_about(
-    monkeypatch: pytest.MonkeyPatch, collation: str | None, is_told: bool
+    monkeypatch: pytest.MonkeyPatch, collation: str | None, is_reported: bool
 ) -> None:
     monkeypatch.setattr(User._meta.get_field("username"), "db_collation", collation)
-    assert told() == (["doorkeep.W007"] if is_told else [])
-    assert told(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
-    # Who has given a function has thought about it.
+    assert ids() == (["doorkeep.W007"] if is_reported else [])
+    assert ids(AUTHENTICATION_BACKENDS=["backends.Watched"]) == ["doorkeep.W001"]
+    # A project with its own function is assumed to handle this.
     with override_settings(DOORKEEP={"account": str.lower}):
         assert checks.check_settings() == []
 
@@ -145,11 +145,11 @@ def test_a_collation_that_folds_names_is_warned_about(
 def test_the_default_of_mysql_and_citext_are_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     mysql = {"default": {**settings.DATABASES["default"], "ENGINE": "django.db.backends.mysql"}}
     monkeypatch.setattr(settings, "DATABASES", mysql)
-    assert told() == ["doorkeep.W007"]
+    assert ids() == ["doorkeep.W007"]
     monkeypatch.undo()
     field = User._meta.get_field("username")
     monkeypatch.setattr(field, "__class__", type("CICharField", (type(field),), {}))
-    assert told() == ["doorkeep.W007"]
+    assert ids() == ["doorkeep.W007"]
 
 
 def test_names_that_share_a_key_are_searched_only_with_database() -> None:

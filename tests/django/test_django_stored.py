@@ -1,4 +1,4 @@
-"""Accounts as the database knows them: aliases that it folds, names that differ by case, managers of all kinds."""
+"""Accounts as they are stored: aliases that the database folds, names that differ in case, managers of all kinds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STRICT = {
     "login-account-ip": {"threshold": 5, "lockout_window": "15m", "by": ["account", "address"]},
     "login-account": {"rates": "20/1h", "by": ["account"]},
 }
-# Letters with accents: one name for the database, and another key each.
+# Letters with accents: one name in the database, and different keys.
 MARKS = [chr(code) for code in range(0x0300, 0x0345) if code not in (0x0340, 0x0341, 0x0343, 0x0344)]
 ALIASES = [f"a{''.join(marks)}nn" for marks in combinations_with_replacement(MARKS, 2)][:2000]
 
@@ -53,7 +53,7 @@ def add_collation(connection: Any, **_: Any) -> None:
 
 @pytest.fixture
 def folding() -> Iterator[None]:
-    """Make the database compare names without regard to case, accents and invisible characters."""
+    """Make the database ignore case, accents and invisible characters when it compares names."""
     connection_created.connect(add_collation)
     collate("varchar(150) NOT NULL", "varchar(150) COLLATE folding NOT NULL")
     yield
@@ -62,7 +62,7 @@ def folding() -> Iterator[None]:
 
 
 def collate(old: str, new: str) -> None:
-    # Django makes the tables anew for this, which the tables beside it do not survive.
+    # Django recreates the tables for this, which breaks the tables that refer to them.
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA writable_schema = ON")
         change = "UPDATE sqlite_master SET sql = replace(sql, %s, %s) WHERE name = 'auth_user'"
@@ -92,7 +92,7 @@ def test_2000_aliases_of_one_account_share_its_budget(configure: Any, folding: N
     assert guess("bob", "203.0.113.9", PASSWORD) is not None
 
 
-# Before, Django called no backend's coroutine.
+# Earlier versions of Django do not call the coroutines of backends.
 @pytest.mark.parametrize("asynchronous", [False, True] if VERSION >= (5, 0) else [False])
 def test_an_alias_with_the_right_password_logs_in_only_while_the_account_has_budget(
     configure: Any, folding: None, asynchronous: bool
@@ -125,7 +125,7 @@ def test_a_right_password_by_an_alias_forgives_only_when_the_stored_name_is_the_
     for _ in range(3):
         guess("ann", "127.0.0.1")
     assert left("ann") == 2
-    # The alias is another text than the stored name: it costs nothing, and forgives nothing.
+    # The alias is a different string than the stored name: it costs nothing, and forgives nothing.
     assert guess("\u00e1nn", "127.0.0.1", PASSWORD) is not None
     assert (left("ann"), left("\u00e1nn")) == (2, 5)
     assert guess("ANN", "127.0.0.1", PASSWORD) is not None
@@ -141,8 +141,8 @@ def test_an_alias_that_its_account_denies_is_answered_like_a_wrong_password(
 
     def answers(name: str) -> list[Any]:
         sent = {"X-Forwarded-For": "198.51.100.7", "Accept": "text/html"}
-        told = [comparable(post_form(wsgi + "/form/", sent, username=name, password="guess")) for _ in range(7)]
-        return [(status, headers, text.replace(name, "")) for status, headers, text in told]
+        answers = [comparable(post_form(wsgi + "/form/", sent, username=name, password="guess")) for _ in range(7)]
+        return [(status, headers, text.replace(name, "")) for status, headers, text in answers]
 
     assert [status for status, _, _ in answers("\u00e1nn")] == [200] * 5 + [429] * 2
     configure(rules=STRICT, rate_limit=True, trusted_proxies=["127.0.0.0/8"])
@@ -202,7 +202,7 @@ def test_a_name_that_differs_in_case_does_not_forgive_guesses_at_the_other(limit
         assert guess("ann", "127.0.0.1") is None
     for _ in range(10):
         assert guess("ANN", "127.0.0.1", "own password") is not None
-    # Its own charge is given back, and no more.
+    # Only its own charge is given back.
     assert left("ann") == 1
     assert guess("ann", "127.0.0.1", PASSWORD) is not None
     assert left("ann") == 5
@@ -223,7 +223,7 @@ def test_a_user_name_that_is_the_email_of_another_user_is_not_forgiven(limiter: 
 
 
 class Loose(BaseUserManager[Any]):
-    """Finds a name whatever its case, as many projects do."""
+    """Finds a name in any case, as many projects do."""
 
     def get_by_natural_key(self, username: str | None) -> Any:
         return self.get(username__iexact=username)

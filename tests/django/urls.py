@@ -1,4 +1,4 @@
-"""Views that log in, in every manner, and views that are guarded."""
+"""Views that log in, in all ways, and views that are guarded."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def login_and_crash(request: HttpRequest) -> HttpResponse:
 
 
 def login_caught(request: HttpRequest) -> HttpResponse:
-    """Answers what a backend raises, as an application does whose hasher raises on a mismatch."""
+    """Answers the exception of a backend, as an application does whose hasher raises on a mismatch."""
     try:
         auth.authenticate(request, **credentials(request))
     except ZeroDivisionError:
@@ -86,7 +86,7 @@ def login_caught(request: HttpRequest) -> HttpResponse:
 
 @transaction.non_atomic_requests
 async def busy(request: HttpRequest) -> HttpResponse:
-    """Keeps the event loop from everything else, as a view that waits for a hash."""
+    """Blocks the event loop, like a view that computes a hash."""
     ran.append("busy")
     time.sleep(0.5)
     return HttpResponse()
@@ -99,7 +99,7 @@ def login_twice(request: HttpRequest) -> HttpResponse:
 
 
 def login_at_once(request: HttpRequest) -> HttpResponse:
-    """Guesses in threads of its own, as the fields of one query do."""
+    """Guesses in its own threads, as the fields of one query do."""
     given = credentials(request)
 
     def guess(password: str) -> None:
@@ -148,7 +148,7 @@ def verify(request: HttpRequest) -> HttpResponse:
 
 @guarded(keys=otp_keys)
 def code(request: HttpRequest) -> HttpResponse:
-    """Looks at a code, then writes a row of which the client chooses a part."""
+    """Checks a code, then writes a row, a part of which the client chooses."""
     codes.append(request.POST["code"])
     kind = ContentType.objects.get_for_model(LogEntry)
     ann = auth.get_user_model().objects.get(username="ann")
@@ -207,7 +207,7 @@ class Scopeless(Throttled):
 
 
 class OtpThrottle(DoorkeepThrottle):
-    """The throttle of a function, which has no attributes of its own."""
+    """The throttle of a function, which has no attributes itself."""
 
     scope = "otp"
 
@@ -234,7 +234,7 @@ def function_of_scope(request: Any) -> Response:
 
 
 class Listed(Scopeless):
-    """Names its throttles by a method."""
+    """Returns its throttles from a method."""
 
     throttle_classes = APIView.throttle_classes
 
@@ -243,7 +243,7 @@ class Listed(Scopeless):
 
 
 def open_to_all(view: Any) -> Any:
-    # An attacker has a token of the form; here it would only stand in the way.
+    # An attacker would have a token of the form; here it is not needed.
     view.csrf_exempt = True
     return view
 

@@ -1,4 +1,4 @@
-"""HTTP as an attacker speaks it: many requests at once, and requests whose bytes are compared."""
+"""HTTP for attacks: many concurrent requests, and requests whose bytes are compared."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-# One for all: making a client reads certificates, which takes longer than a test.
+# One client for all calls: making a client reads certificates, which takes longer than a test.
 CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def post_json(url: str, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
     CLIENT.cookies.clear()
-    # Escapes everything, so that also half a surrogate can be sent.
+    # Escapes everything, so that even a lone surrogate can be sent.
     return CLIENT.post(url, content=json.dumps(body), headers={"Content-Type": "application/json", **(headers or {})})
 
 
@@ -28,7 +28,7 @@ def post_form(url: str, headers: dict[str, str] | None = None, **fields: str) ->
 
 
 def attack(url: str, bodies: Iterable[dict[str, Any]], *, as_form: bool = False) -> list[int]:
-    """Send all bodies at once, and give the statuses."""
+    """Send all bodies concurrently, and return the statuses."""
 
     async def send_all() -> list[int]:
         return await asyncio.gather(*[_send(url, body, as_form) for body in bodies])
@@ -37,7 +37,7 @@ def attack(url: str, bodies: Iterable[dict[str, Any]], *, as_form: bool = False)
 
 
 def hang_up(url: str, body: dict[str, Any], once: Callable[[], bool]) -> None:
-    """Send a body, and leave once something is true, before the answer comes."""
+    """Send a body, and disconnect once a condition is true, before the answer arrives."""
     place = urlsplit(url)
     with socket.create_connection((str(place.hostname), place.port or 80), 10) as connection:
         connection.sendall(_request(place.path, "application/json", json.dumps(body)))

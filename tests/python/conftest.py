@@ -18,13 +18,13 @@ from support.servers import ENGINES, Server
 
 pytest_plugins = ["doorkeep.testing"]
 
-# Whoever starts the tests in the background of a shell has them ignore interrupts, and their children, too.
+# Tests started in the background of a shell ignore interrupts, and so do their children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Any], str]]:
-    """Give a function that serves an application and returns its address."""
+    """Return a function that serves an application and returns its address."""
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(app: Any) -> str:
@@ -49,7 +49,7 @@ def serve() -> Iterator[Callable[[Any], str]]:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Callable[[str], Server]]:
-    """Give a function that gives the one server of an engine that healthy tests share."""
+    """Return a function that returns the server of an engine that tests without faults share."""
     running: dict[str, Server] = {}
 
     def get(engine: str) -> Server:
@@ -64,13 +64,13 @@ def servers() -> Iterator[Callable[[str], Server]]:
 
 @pytest.fixture(params=ENGINES)
 def shared(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
-    """Give a server that nobody disturbs, once of each engine."""
+    """Return a server without faults, once of each engine."""
     return servers(request.param)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Give a server of one's own, to be treated badly."""
+    """Return a server of the test's own, for faults."""
     made = Server("redis")
     yield made
     made.close()
@@ -78,7 +78,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def proxy(server: Server) -> Iterator[Proxy]:
-    """Give a proxy before `server`."""
+    """Return a proxy in front of `server`."""
     made = Proxy(server.port)
     yield made
     made.close()
@@ -86,7 +86,7 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def open_store() -> Iterator[Callable[..., RedisStore]]:
-    """Give a function that makes stores, each with a prefix of its own, closed when the test ends."""
+    """Return a function that makes stores, each with its own prefix, closed at the end of the test."""
     made: list[RedisStore] = []
 
     def make(url: str, **options: Any) -> RedisStore:

@@ -1,4 +1,4 @@
-"""The finished awaitables: when they decide, how often they answer, and that a forgotten one cannot admit."""
+"""Awaitables over memory: when they decide, that they are awaited once, and that a forgotten await cannot admit."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ def test_an_error_that_is_never_awaited_warns_too() -> None:
 
 
 def test_a_warning_turned_into_an_error_is_reported_as_unraisable(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
+    raised: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.append(unraisable.exc_value))
     _dropped = aio.Limiter().decide(RULE.key("a"))
     del _dropped
-    assert [type(error) for error in told] == [RuntimeWarning]
+    assert [type(error) for error in raised] == [RuntimeWarning]
 
 
 def test_an_answer_freed_during_an_exception_does_not_swallow_it() -> None:

@@ -1,4 +1,4 @@
-"""Replays the vectors of what an application is told: HTTP answers, presets and advice."""
+"""Replays the vectors of HTTP answers, presets, advice and keys of requests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_decisions_become_the_status_and_headers_of_the_vectors(case: dict[str, 
         made = decision(take("decision"))
         step = take("round_up_us")
         round_up = None if step is None else timedelta(microseconds=step)
-        said = http.headers(made, keys, round_up=round_up, rate_limit=take("rate_limit"))
+        sent = http.headers(made, keys, round_up=round_up, rate_limit=take("rate_limit"))
         assert http.status(made) == take("status")
-        assert said == take("headers")
+        assert sent == take("headers")
         for name in ("RateLimit", "RateLimit-Policy"):
-            parses_back(said.get(name))
+            parses_back(sent.get(name))
 
 
 @cases("presets")
@@ -115,7 +115,7 @@ def decision(record: dict[str, Any]) -> Decision:
 
 
 def parses_back(field: str | None) -> None:
-    """Hold that a field is a list of RFC 9651 that prints as it was sent, of strings with whole numbers and no more."""
+    """Check that a field is a list of RFC 9651 that prints as it was sent, with strings and whole numbers only."""
     if field is None:
         return
     parsed = http_sfv.List()
@@ -135,7 +135,7 @@ def policy(rule: Rule | StrikeRule) -> str:
 
 
 def greedy(rule: Rule | StrikeRule, span: int) -> int:
-    """Count what an attacker gets on one key in a half-open span, asking whenever the limiter says that it is time."""
+    """Count what an attacker gets on one key in a half-open span, trying again after each wait."""
     limiter, key = Limiter(), rule.key("victim")
     now = admitted = 0
     while now < span:

@@ -47,7 +47,7 @@ def run(make: Callable[[], Any]) -> Any:
 
 
 def enter(limiter: Limiter | aio.Limiter, error: BaseException | None, **options: Any) -> None:
-    """Go through a block that ends with an error, or with none."""
+    """Run a block that ends with an error, or without one."""
     if isinstance(limiter, Limiter):
         with limiter.attempt(IP.key("a"), **options):
             if error is not None:
@@ -59,7 +59,7 @@ def enter(limiter: Limiter | aio.Limiter, error: BaseException | None, **options
             if error is not None:
                 raise error
 
-    # Not asyncio.run, which has ideas of its own about KeyboardInterrupt; nothing suspends.
+    # Not asyncio.run, which handles KeyboardInterrupt itself; nothing suspends.
     coroutine = main()
     try:
         coroutine.send(None)
@@ -184,7 +184,7 @@ def test_a_failure_of_an_awaitable_attempt_is_settled_at_the_call() -> None:
 
 def test_a_password_check_that_raises_is_a_counted_guess() -> None:
     class VerifyMismatchError(Exception):
-        """As argon2's hasher raises on a wrong password."""
+        """The exception that argon2's hasher raises on a wrong password."""
 
     limiter, checked = Limiter(), 0
     for _ in range(100):
@@ -349,7 +349,7 @@ def test_a_reference_cycle_through_the_clock_of_a_limiter_is_collected() -> None
         clock.limiter.attempt(*keys())
 
     gc.collect()
-    # By its type: to be asked whether it is an instance wakes what imports lazily.
+    # By its type: isinstance would trigger lazy imports.
     before = sum(type(found) is Clock for found in gc.get_objects())
     with warnings.catch_warnings():
         for _ in range(10):

@@ -44,7 +44,7 @@ ANYTHING = st.one_of(
     st.lists(st.one_of(st.integers(), st.text(), st.just(KEY), st.just(Rate(5, 60))), max_size=3),
     st.dictionaries(st.text(), st.integers(), max_size=2),
 )
-# Everything that a bad argument may raise. A PanicException is a BaseException and none of these.
+# All errors that a bad argument may raise. A PanicException is a BaseException and not among them.
 REFUSALS = (DoorkeepError, TypeError)
 
 strikes = AttemptLimiter(threshold=5, lockout_window="1h")

@@ -41,9 +41,9 @@ def test_an_error_of_a_clock_reaches_the_caller_and_nothing_is_counted() -> None
     assert len(limiter) == 0
 
 
-@pytest.mark.parametrize("told", ["5", None, -1, float("nan"), [5]])
-def test_a_clock_that_does_not_return_seconds_is_an_error(told: Any) -> None:
-    limiter = Limiter(clock=lambda: told)
+@pytest.mark.parametrize("value", ["5", None, -1, float("nan"), [5]])
+def test_a_clock_that_does_not_return_seconds_is_an_error(value: Any) -> None:
+    limiter = Limiter(clock=lambda: value)
     with pytest.raises((ConfigError, TypeError)):
         limiter.decide(RULE.key("a"))
     assert len(limiter) == 0

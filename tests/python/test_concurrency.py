@@ -1,4 +1,4 @@
-"""However many callers race for a key, exactly as many pass as may."""
+"""However many callers race for a key, exactly the allowed number pass."""
 
 from __future__ import annotations
 
@@ -138,6 +138,6 @@ print(os.waitstatus_to_exitcode(status), limiter.peek(rule.key("ann")).remaining
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_decides_on_its_own_copy() -> None:
-    # In an interpreter of its own, since forking under the threads of other tests is not what is tested.
+    # In its own interpreter, so that it does not fork under the threads of other tests.
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "4 4\n"

@@ -1,4 +1,4 @@
-"""What is raised: its classes, its texts, and that it survives a pickle."""
+"""Errors: their classes and messages, and that they can be pickled."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ def test_rates_pickle_and_compare_by_value() -> None:
 
 
 def test_whole_seconds_are_rounded_up_and_at_least_one_on_a_denial() -> None:
-    for wait, told in [("1us", 1), ("999ms", 1), ("1s", 1), ("1001ms", 2), ("30d", 2_592_000)]:
+    for wait, seconds in [("1us", 1), ("999ms", 1), ("1s", 1), ("1001ms", 2), ("30d", 2_592_000)]:
         rule, limiter = Rule("login", [Rate(1, wait)]), Limiter()
         assert limiter.decide(rule.key("a"), now=0).retry_after_seconds == 0
-        assert limiter.decide(rule.key("a"), now=0).retry_after_seconds == told
+        assert limiter.decide(rule.key("a"), now=0).retry_after_seconds == seconds
 
 
 def test_a_cost_above_the_rate_has_no_wait() -> None:

@@ -1,4 +1,4 @@
-"""The FastAPI guard, over real HTTP: what counts, what is given back, and what a stranger gets to see."""
+"""The FastAPI guard, over real HTTP: what is counted, what is given back, and what any client can see."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ from doorkeep import (
 from doorkeep._native import _restore_decision
 from doorkeep.errors import _denial
 from doorkeep.fastapi import guard, install
-from support.web import CLIENT, remaining, seen, told
+from support.web import CLIENT, remaining, result_of, seen
 
 PASSWORD = "correct horse"
 ACCOUNT_IP = StrikeRule("login-account-ip", threshold=5, lockout_window="15m", by=("account", "address"))
@@ -46,14 +46,14 @@ Serve = Callable[[Any], str]
 
 
 class Form(BaseModel):
-    """What a login sends."""
+    """The form of a login."""
 
     email: str
     password: str
 
 
 class WrongPassword(Exception):
-    """An application's own way to say so."""
+    """An exception of the application for a wrong password."""
 
 
 class Down(Exception):
@@ -83,7 +83,7 @@ def make_app(limiter: Limiter | aio.Limiter, verified: list[str] | None = None) 
     async def login(form: Form, attempt: Guarded) -> dict[str, bool]:
         if not await verify(form, looked_at):
             raise HTTPException(401, "wrong")
-        await told(attempt.success(forgive=[ACCOUNT_IP]))
+        await result_of(attempt.success(forgive=[ACCOUNT_IP]))
         return {"ok": True}
 
     @app.post("/answer/{status}")
@@ -104,7 +104,7 @@ def make_app(limiter: Limiter | aio.Limiter, verified: list[str] | None = None) 
 
     @app.post("/settled")
     async def settled(form: Form, attempt: Guarded) -> None:
-        await told(attempt.failure())
+        await result_of(attempt.failure())
         raise Down
 
     @app.post("/denied")
@@ -139,7 +139,7 @@ def limiter(request: pytest.FixtureRequest, doorkeep_clock: ManualClock) -> Any:
 
 
 def left(limiter: Any, email: str = "ann") -> int:
-    """How many more guesses the account has from here."""
+    """Return how many guesses the account has left from this address."""
     return remaining(limiter, ACCOUNT_IP.key(email, network("127.0.0.1")))
 
 
@@ -217,11 +217,11 @@ def test_an_exception_named_in_give_back_on_gives_back_the_account_and_not_the_a
 
 
 class VerifyMismatchError(Exception):
-    """What argon2's hasher raises on a wrong password."""
+    """The exception that argon2's hasher raises on a wrong password."""
 
 
 class Hasher:
-    """A password hasher that raises on a wrong password, and writes down at which it looked."""
+    """A password hasher that raises on a wrong password, and records the passwords that it checked."""
 
     def __init__(self) -> None:
         self.looked_at: list[str] = []
@@ -246,7 +246,7 @@ def test_a_password_check_that_raises_runs_as_often_as_the_policy_allows(
         if task:
             await asyncio.gather(run_in_threadpool(hasher.verify, form.password), asyncio.sleep(0))
         hasher.verify(form.password)
-        await told(attempt.success(forgive=[ACCOUNT_IP]))
+        await result_of(attempt.success(forgive=[ACCOUNT_IP]))
 
     if handled:
 
@@ -265,7 +265,7 @@ def test_a_password_check_that_raises_runs_as_often_as_the_policy_allows(
 def test_a_client_that_crashes_the_endpoint_after_the_check_gets_no_extra_guesses(
     serve: Serve, limiter: Any, error: Exception
 ) -> None:
-    # As an audit row does whose column is too short for the header that the client sends.
+    # Like an audit row whose column is too short for the header that the client sends.
     app, looked_at = FastAPI(), []
     install(app)
 
@@ -355,7 +355,7 @@ def test_an_endless_wait_has_no_retry_after(serve: Serve, limiter: Any) -> None:
 def test_an_unavailable_limiter_is_answered_503(serve: Serve) -> None:
     app = FastAPI()
     install(app)
-    # Only a store can be unavailable, so the decision is put together here.
+    # Only a store can be unavailable, so the decision is built here.
     unavailable = _restore_decision(0, "unavailable", "login", None, 0, timedelta(0), False, [])
 
     @app.get("/")
@@ -368,7 +368,7 @@ def test_an_unavailable_limiter_is_answered_503(serve: Serve) -> None:
 
 
 class TwoGuards:
-    """An application with a guard for the whole of it and one for an endpoint, of one limiter."""
+    """An application with two guards of one limiter: one for all routes and one for an endpoint."""
 
     def __init__(self, limiter: Any) -> None:
         self.limiter = limiter
@@ -484,7 +484,7 @@ def test_keys_made_from_the_body_that_the_endpoint_reads_are_accepted(serve: Ser
 
 
 def bare_app(limiter: Any) -> FastAPI:
-    """An application that nobody has called `install` on."""
+    """An application without `install`."""
     app = FastAPI()
 
     @app.post("/login", dependencies=[Depends(guard(limiter, keys=login_keys, rate_limit=False))])
@@ -547,7 +547,7 @@ def test_a_websocket_is_refused_without_install(serve: Serve, limiter: Any, plac
     with pytest.raises(InvalidStatus) as refused, connect(url):
         pass
     answer = refused.value.response
-    # Older releases of Starlette end it by an error of the server, which is a refusal, too.
+    # Older releases of Starlette end it with a server error, which is also a refusal.
     if answer.status_code != 500:
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "900")
         assert answer.headers["cache-control"] == "no-store"

@@ -1,4 +1,4 @@
-"""What stands around a guarded FastAPI endpoint: middleware, addresses, websockets, fields and documentation."""
+"""The surroundings of a guarded FastAPI endpoint: middleware, addresses, websockets, fields and documentation."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,7 +28,7 @@ from doorkeep import (
     keys_for,
 )
 from doorkeep.fastapi import AddressLimit, client_address, guard, install, lifespan, responses
-from support.web import CLIENT, Exchange, remaining, seen, told
+from support.web import CLIENT, Exchange, remaining, result_of, seen
 
 IP = Rule("ip", "6/1h", by=("address",))
 ACCOUNT = StrikeRule("account", threshold=3, lockout_window="15m", by=("account",))
@@ -61,7 +61,7 @@ def make_app(limiter: Any, **options: Any) -> FastAPI:
         if how == "background":
             background.add_task(lambda: 1 / 0)
         if how == "success":
-            await told(attempt.success(forgive=[ACCOUNT], give_back=[IP]))
+            await result_of(attempt.success(forgive=[ACCOUNT], give_back=[IP]))
         if how == "token":
             guard_of_tokens = IssueGuard(TokenBucket(rate=1, window="1h"))
             for _ in range(2):
@@ -87,7 +87,7 @@ def limiter(request: pytest.FixtureRequest, doorkeep_clock: ManualClock) -> Any:
 
 
 def left(limiter: Any) -> tuple[int, int]:
-    """What the address has left of 6, and the account of 3."""
+    """Return what the address has left of 6, and the account of 3."""
     return remaining(limiter, HERE), remaining(limiter, ANN)
 
 

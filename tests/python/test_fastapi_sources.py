@@ -1,4 +1,5 @@
-"""What the keys of a FastAPI guard read must be what the endpoint reads, or a client counts one and guesses another."""
+"""The keys of a FastAPI guard must be made from what the endpoint reads, or a client is counted under one account and
+guesses at another."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -17,20 +18,20 @@ Serve = Callable[[Any], str]
 
 
 class Login(BaseModel):
-    """What a login sends."""
+    """The form of a login."""
 
     email: str
     password: str
 
 
 class Named(BaseModel):
-    """The part of a login that its key is made of."""
+    """The part of a login that its key is made from."""
 
     email: str
 
 
 class Renamed(BaseModel):
-    """A model that reads the account by another name of JSON."""
+    """A model that reads the account from another JSON field."""
 
     email: str = Field(alias="Email")
 
@@ -53,7 +54,7 @@ def by_query(email: str) -> list[Key]:
     return [ACCOUNT.key(email)]
 
 
-# What a client sends who counts mallory and guesses at ann, wherever each is read.
+# The requests of a client that is counted under mallory and guesses at ann, wherever each is read.
 TWO = {
     "form": {"email": "mallory", "password": "x", "Email": "mallory"},
     "login": {"email": "ann", "password": "x", "answer": "x"},
@@ -64,7 +65,7 @@ TWO = {
 
 
 class Application:
-    """An application that writes down at whom was guessed."""
+    """An application that records the accounts that were guessed at."""
 
     def __init__(self) -> None:
         self.app = FastAPI()
@@ -187,7 +188,7 @@ def test_forms_of_two_names_are_refused(serve: Serve, application: Application) 
     assert_refused(application, [CLIENT.post(url, data=sent).status_code for _ in range(7)])
 
 
-# What is taken
+# What is accepted
 
 
 def test_the_model_or_a_part_of_it_by_the_same_name_is_accepted(serve: Serve) -> None:
@@ -199,7 +200,7 @@ def test_the_model_or_a_part_of_it_by_the_same_name_is_accepted(serve: Serve) ->
         application.app.post("/login", dependencies=[Depends(guard(Limiter(), keys=keys))])(application.endpoint())
         statuses = application.guess(serve, body={"email": "ann", "password": "x"})
         assert statuses == [200] * 5 + [429] * 2
-        # A second account beside the first changes nothing: it is not read.
+        # A second account next to the first changes nothing: it is not read.
         assert application.guess(serve, body={**TWO, "email": "eve"}) == [200] * 5 + [429] * 2
 
 

@@ -1,4 +1,4 @@
-"""HTTP answers of real limiters, and what is no decision; the rest is in the vectors."""
+"""HTTP answers of real limiters, and arguments that are not decisions; the rest is in the vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients behind proxies, spellings of accounts, and the keys that are made of them."""
+"""Clients behind proxies, spellings of accounts, and the keys that are made from them."""
 
 from __future__ import annotations
 

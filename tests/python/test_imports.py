@@ -1,4 +1,4 @@
-"""What `import doorkeep` brings in, seen from a fresh interpreter."""
+"""What `import doorkeep` imports, in a fresh interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several interpreters in one process, as mod_wsgi has them for several sites: one of them has doorkeep."""
+"""Several interpreters in one process, as in mod_wsgi with several sites: only one of them can use doorkeep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-# A `legacy` interpreter is what mod_wsgi makes: one that shares the GIL and may load any module.
+# mod_wsgi makes `legacy` interpreters, which share the GIL and may load any module.
 BEGIN = """
 import sys
 if sys.version_info >= (3, 13):
@@ -45,7 +45,7 @@ SAID = (
 
 @pytest.fixture
 def printed() -> Callable[[str], list[str]]:
-    """Return a function that runs code in a process of its own, and returns the lines that it prints."""
+    """Return a function that runs code in its own process, and returns the lines that it prints."""
 
     def run(code: str) -> list[str]:
         done = subprocess.run([sys.executable, "-c", BEGIN + code], capture_output=True, text=True, timeout=60)

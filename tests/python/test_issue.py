@@ -1,4 +1,4 @@
-"""Who is limited when tokens are issued, and by which provider."""
+"""Issuing tokens: which subject is limited, and by which provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from doorkeep import (
 
 
 class Provider:
-    """A provider that answers what it was told to."""
+    """A provider with a fixed answer."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -120,10 +120,10 @@ def test_a_refusal_carries_the_wait_of_the_bucket_and_its_header_fields() -> Non
     async def refuse(guard: Any) -> RateLimitExceeded:
         with pytest.raises(RateLimitExceeded) as caught:
             for _ in range(2):
-                await told(guard.check({"sub": "ann"}))
+                await result_of(guard.check({"sub": "ann"}))
         return caught.value
 
-    async def told(answer: Any) -> Any:
+    async def result_of(answer: Any) -> Any:
         return answer if answer is None else await answer
 
     for guard in (IssueGuard(bucket()), aio.IssueGuard(aio.TokenBucket(1, "1m", clock=ManualClock()))):

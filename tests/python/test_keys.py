@@ -1,4 +1,4 @@
-"""Keys: each value its own, whatever it is made of, and never to be seen again."""
+"""Keys: different values have different keys, and values are never shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_odd_strings_have_separate_buckets() -> None:
 
 
 def test_a_surrogate_pair_is_not_the_same_key_as_its_character() -> None:
-    # Python can hold the two halves of a pair as two characters; JavaScript cannot tell them from the character.
+    # In Python the two halves of a pair can be two characters; in JavaScript they are the same as the character.
     assert RULE.key("\ud800\udc00").digest == RULE.key("𐀀").digest
 
 

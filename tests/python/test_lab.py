@@ -223,13 +223,13 @@ def test_a_sweep_runs_a_scenario_for_each_value() -> None:
 
 
 def test_bounds_name_the_wrong_argument() -> None:
-    for ask, says in [
+    for ask, message in [
         (lambda: bounds.max_in("5/1x", "1h"), "rate=`5/1x`"),
         (lambda: bounds.honest_denial(0, 1), "burst"),
         (lambda: bounds.opened(1, bits=0), "bits"),
         (lambda: bounds.table(""), "rate"),
     ]:
-        with pytest.raises(ConfigError, match=says):
+        with pytest.raises(ConfigError, match=message):
             ask()
 
 
@@ -245,7 +245,7 @@ sys.meta_path.insert(0, Blocked())
 
 
 def without(blocked: set[str], code: str) -> str:
-    """What a fresh interpreter prints in which some packages are not installed."""
+    """Return the output of a fresh interpreter in which some packages are not installed."""
     command = [sys.executable, "-c", ALONE.format(blocked=blocked, code=code)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
@@ -260,8 +260,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    says = 'a run of doorkeep.lab needs numpy, install it with: pip install "doorkeep[lab]"'
-    assert without({"numpy", "matplotlib", "tqdm"}, code) == f"7204\n{says}"
+    message = 'a run of doorkeep.lab needs numpy, install it with: pip install "doorkeep[lab]"'
+    assert without({"numpy", "matplotlib", "tqdm"}, code) == f"7204\n{message}"
 
 
 def test_without_matplotlib_only_plots_are_missing() -> None:
@@ -273,8 +273,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    says = 'a plot of doorkeep.lab needs matplotlib, install it with: pip install "doorkeep[lab]"'
-    assert without({"matplotlib", "tqdm"}, code) == f"1\n{says}"
+    message = 'a plot of doorkeep.lab needs matplotlib, install it with: pip install "doorkeep[lab]"'
+    assert without({"matplotlib", "tqdm"}, code) == f"1\n{message}"
 
 
 def test_frames_say_what_to_install() -> None:
@@ -287,8 +287,8 @@ for frame in (result.to_pandas, result.to_polars):
     except ImportError as error:
         print(error)
 """
-    says = '{0} needs {1}, install it with: pip install "{1}"'
-    expected = [says.format("to_pandas", "pandas"), says.format("to_polars", "polars")]
+    message = '{0} needs {1}, install it with: pip install "{1}"'
+    expected = [message.format("to_pandas", "pandas"), message.format("to_polars", "polars")]
     assert without({"pandas", "polars"}, code).splitlines() == expected
 
 
@@ -298,10 +298,10 @@ def test_the_command_line_also_says_what_to_install(tmp_path: Path) -> None:
     code = f"""
 import contextlib, io
 from doorkeep.lab.__main__ import main
-said = io.StringIO()
-with contextlib.redirect_stderr(said):
+printed = io.StringIO()
+with contextlib.redirect_stderr(printed):
     print(main(["run", {str(file)!r}]))
-print(said.getvalue().strip())
+print(printed.getvalue().strip())
 print(main(["bounds", "5/1m"]))
 """
     lines = without({"numpy", "matplotlib", "tqdm"}, code).splitlines()

@@ -1,4 +1,4 @@
-"""``python -m doorkeep.lab``: what it prints, and how it refuses."""
+"""``python -m doorkeep.lab``: its output and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's native functions: the runs of every language, and runs that are watched and interrupted."""
+"""The native functions of the lab: the runs of every language, progress and interrupts."""
 
 import os
 import signal

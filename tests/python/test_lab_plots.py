@@ -1,4 +1,4 @@
-"""Figures: what they draw is what the columns hold, with units, the same bytes each time, and on axes of one's own."""
+"""Figures: they draw the values of the columns, with units, as the same bytes each time, and on any axes."""
 
 from __future__ import annotations
 

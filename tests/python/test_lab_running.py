@@ -1,4 +1,4 @@
-"""Runs: the same seed again, the bar, and what is left of a run that somebody stops."""
+"""Runs: the same seed again, the bar, and the results of a run that is stopped."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def test_a_seed_out_of_bounds_is_refused(seed: int) -> None:
 
 
 def test_progress_is_reported_and_may_end_the_run_with_the_results_so_far() -> None:
-    told: list[tuple[int, float]] = []
+    reports: list[tuple[int, float]] = []
 
-    def tell(events: int, done: float) -> bool:
-        told.append((events, done))
-        return len(told) < 5
+    def report(events: int, done: float) -> bool:
+        reports.append((events, done))
+        return len(reports) < 5
 
-    result = run(LONG, progress=tell)
-    assert len(told) == 5
-    assert told == sorted(told)
-    assert 0 < told[-1][1] < 0.5
+    result = run(LONG, progress=report)
+    assert len(reports) == 5
+    assert reports == sorted(reports)
+    assert 0 < reports[-1][1] < 0.5
     assert result.interrupted
     assert "interrupted: what follows is a part of the run" in str(result)
     assert "<b>Interrupted" in result._repr_html_()
@@ -109,13 +109,13 @@ def test_other_threads_continue_during_a_run() -> None:
 INTERRUPTED = """
 from doorkeep.lab import Attacker, Scenario, run, sweep
 scenario = Scenario(policy=["preset:vault"], attackers=[Attacker("vertical", rate="1000/1s")], duration="3000d")
-told = False
-def tell(events, done):
-    global told
-    if not told:
+is_interrupted = False
+def report(events, done):
+    global is_interrupted
+    if not is_interrupted:
         print("runs", flush=True)
-        told = True
-result = run(scenario, progress=tell)
+        is_interrupted = True
+result = run(scenario, progress=report)
 print(result.interrupted, result.attackers["guesses"][0] > 0, flush=True)
 print("runs", flush=True)
 results = sweep(scenario, "run.seed", [1, 2, 3])
@@ -131,7 +131,7 @@ def test_ctrl_c_returns_the_results_so_far() -> None:
     child.send_signal(signal.SIGINT)
     assert out.readline() == "True True\n"
     assert out.readline() == "runs\n"
-    time.sleep(0.5)  # until the sweep is in its first run: it tells nobody
+    time.sleep(0.5)  # until the sweep is in its first run: a sweep reports nothing
     child.send_signal(signal.SIGINT)
     assert out.readline() == "1 True\n"
     assert child.wait(30) == 0

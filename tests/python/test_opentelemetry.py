@@ -1,4 +1,4 @@
-"""The counters as OpenTelemetry gets them, from a reader."""
+"""The counters in OpenTelemetry, from a reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "ann@example.com"
 
 
 def busy() -> Limiter:
-    """Give a limiter that admitted two, denied one as locked and one as limited."""
+    """Return a limiter that admitted two calls, denied one as locked and one as limited."""
     limiter = Limiter(clock=ManualClock(1000))
     for _ in range(3):
         limiter.decide(IP.key(SECRET), ACCOUNT.key(SECRET))
@@ -29,7 +29,7 @@ def busy() -> Limiter:
 
 
 class Reading:
-    """A provider and what its reader finds."""
+    """A provider and the observations of its reader."""
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()
@@ -49,7 +49,7 @@ class Reading:
 
 @pytest.fixture
 def reading() -> Iterator[Reading]:
-    """Give a provider with a reader."""
+    """Return a provider with a reader."""
     made = Reading()
     yield made
     made.provider.shutdown()
@@ -96,7 +96,7 @@ def test_the_default_meter_is_one_and_is_observed_once_a_provider_is_set() -> No
     with pytest.raises(ConfigError):
         instrument(busy(), name="first")
     reader = InMemoryMetricReader()
-    # The provider of a process can be set once; no other test does.
+    # The provider of a process can be set only once; no other test sets it.
     metrics.set_meter_provider(MeterProvider([reader]))
     data = reader.get_metrics_data()
     assert data is not None

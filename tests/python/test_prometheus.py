@@ -1,4 +1,4 @@
-"""The counters as Prometheus gets them, from a real scrape."""
+"""The counters in Prometheus, from a real scrape."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def busy() -> Limiter:
-    """Give a limiter that admitted two, denied one as locked and one as limited."""
+    """Return a limiter that admitted two calls, denied one as locked and one as limited."""
     limiter = Limiter(clock=ManualClock(1000))
     for _ in range(3):
         limiter.decide(IP.key(SECRET), ACCOUNT.key(SECRET))
@@ -31,7 +31,7 @@ def busy() -> Limiter:
 
 @pytest.fixture
 def scrape() -> Iterator[Callable[[CollectorRegistry], str]]:
-    """Give a function that scrapes a registry over HTTP."""
+    """Return a function that scrapes a registry over HTTP."""
     servers = []
 
     def get(registry: CollectorRegistry) -> str:
@@ -92,9 +92,9 @@ def test_counts_the_calls_whose_store_failed(scrape: Any) -> None:
     limiter = Limiter(store=RedisStore("redis://127.0.0.1:1/0"), on_error="closed")
     register(limiter, registry)
     limiter.decide(IP.key(SECRET))
-    said = samples(scrape(registry))
-    assert said[sample("doorkeep_store_failed_total", mode="closed")] == 1
-    assert said[sample("doorkeep_denied_total", rule="login-ip", reason="unavailable")] == 1
+    exposed = samples(scrape(registry))
+    assert exposed[sample("doorkeep_store_failed_total", mode="closed")] == 1
+    assert exposed[sample("doorkeep_denied_total", rule="login-ip", reason="unavailable")] == 1
 
 
 def test_limiters_of_one_registry_have_different_names(scrape: Any) -> None:
@@ -105,9 +105,9 @@ def test_limiters_of_one_registry_have_different_names(scrape: Any) -> None:
         register(named, registry, name="search")
     text = scrape(registry)
     assert text.count("# HELP doorkeep_allowed_total") == 1
-    said = samples(text)
-    assert said[sample("doorkeep_evicted_total")] == said[sample("doorkeep_evicted_total", limiter="search")] == 0
-    assert said[sample("doorkeep_denied_total", limiter="search", rule="login-ip", reason="limited")] == 1
+    exposed = samples(text)
+    assert exposed[sample("doorkeep_evicted_total")] == exposed[sample("doorkeep_evicted_total", limiter="search")] == 0
+    assert exposed[sample("doorkeep_denied_total", limiter="search", rule="login-ip", reason="limited")] == 1
     for name in (None, "search"):
         with pytest.raises(ConfigError, match="must differ in name"):
             register(busy(), registry, name=name)

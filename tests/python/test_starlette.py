@@ -1,4 +1,4 @@
-"""Starlette without FastAPI: the middleware that counts addresses, and whose address it is."""
+"""Starlette without FastAPI: the middleware that counts addresses, and which address it counts."""
 
 import asyncio
 from typing import Any
@@ -141,7 +141,7 @@ def test_a_header_of_any_kind_is_answered_and_counted(limiter: Any, forwarded: b
     for _ in range(3):
         exchange = Exchange(path="/plain", headers=[(b"x-forwarded-for", forwarded)])
         assert exchange.run(app)[0]["status"] == 200
-    # One who sends the same for ever is not on everybody's bucket.
+    # A client that always sends the same header does not share a bucket with the others.
     assert Exchange(path="/plain", headers=[(b"x-forwarded-for", forwarded)]).run(app)[0]["status"] == 429
     assert Exchange(path="/plain", client=("198.51.100.7", 1)).run(app)[0]["status"] == 200
 
@@ -223,6 +223,3 @@ def test_another_limiter_counts_separately(limiter: Any, doorkeep_clock: ManualC
     )
     Exchange(path="/plain", client=("127.0.0.1", 1)).run(app)
     assert (remaining(limiter, HERE), remaining(other, HERE)) == (2, 2)
-
-
-# What stays counted, and what a crash gives back

@@ -1,4 +1,4 @@
-"""Clients without an address, over real sockets: those that never had one, and those that lost it by a reset."""
+"""Clients without an address, over real sockets: clients that never had one, and clients that lost it by a reset."""
 
 import itertools
 import logging
@@ -73,7 +73,7 @@ def counted(limiter: Any, reached: list[str], client_ip: ClientIp | None = None)
 
 @contextmanager
 def serving(app: Any, **options: Any) -> Iterator[int]:
-    """Run an application in uvicorn, on a free port or on what `options` say."""
+    """Run an application in uvicorn, on a free port or as `options` say."""
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", proxy_headers=False, **options)
     server = uvicorn.Server(config)
     thread = Thread(target=server.run)
@@ -83,7 +83,7 @@ def serving(app: Any, **options: Any) -> Iterator[int]:
     try:
         yield 0 if "uds" in options else server.servers[0].sockets[0].getsockname()[1]
     finally:
-        # A connection that was reset is not waited for.
+        # Do not wait for a connection that was reset.
         server.should_exit = server.force_exit = True
         thread.join()
 
@@ -111,16 +111,16 @@ def test_clients_that_reset_their_connection_get_no_more_than_the_address_admits
     with serving(make(limiter, reached), loop=loop, http=parser) as port:
         for _ in range(200):
             reset(port)
-        # Whatever was on its way has been answered when this one is.
+        # All earlier requests are answered by the time that this one is.
         assert CLIENT.get(f"http://127.0.0.1:{port}/login").status_code in (200, 429)
     assert len(reached) <= 5
-    # Nothing has cost an account anything that did not reach it.
+    # A request that did not reach the account cost it nothing.
     assert len(limiter) == (len(reached) if make is spraying else 0) + bool(reached)
 
 
 @pytest.mark.parametrize("make", [counted, spraying])
 def test_a_proxy_that_resets_its_connections_does_not_make_its_clients_free(make: Any) -> None:
-    # As it does when its own client has gone away.
+    # As it does when its own client disconnects.
     limiter, reached = Limiter(), []  # type: ignore[var-annotated]
     request = REQUEST[:-2] + b"X-Forwarded-For: 203.0.113.9\r\n\r\n"
     with serving(make(limiter, reached, ClientIp(trusted_proxies=["127.0.0.1"]))) as port:

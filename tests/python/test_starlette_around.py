@@ -1,4 +1,4 @@
-"""What stands around a guess in Starlette: websockets, stores, the lifespan, and the fields of answers."""
+"""The surroundings of a guess in Starlette: websockets, stores, the lifespan, and the fields of answers."""
 
 import asyncio
 import socket
@@ -134,7 +134,7 @@ def test_the_event_loop_continues_while_a_store_is_silent(kind: Any) -> None:
             assert exchange.sent[0]["status"] == 503
             return beats
 
-        # Two or three if the loop waited for the second that the call may take.
+        # It would be two or three if the loop waited for the second that the call may take.
         assert asyncio.run(beats_during_a_request()) >= 10
         store.close()
 
@@ -158,7 +158,7 @@ def test_a_lifespan_closes_stores_after_the_applications_own_has_ended() -> None
 
 
 async def live(app: Starlette) -> Any:
-    """Start and end an application, and give the state that its requests would have."""
+    """Start and end an application, and return the state that its requests would have."""
     async with app.router.lifespan_context(app) as state:
         return state
 
@@ -185,7 +185,7 @@ def test_a_lifespan_over_memory_alone_is_the_applications_own() -> None:
     assert asyncio.run(live(Starlette(lifespan=lifespan(Limiter())))) is None
 
 
-# Fields and waits that are asked for
+# Fields and waits that are enabled
 
 
 def test_fields_are_sent_only_when_enabled_and_with_every_answer(serve: Serve, limiter: Any) -> None:
@@ -254,7 +254,7 @@ def test_a_denial_is_answered_without_install(serve: Serve, limiter: Any, mounte
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     with pytest.raises(InvalidStatus) as refused, connect(url.replace("http", "ws") + "/ws"):
         pass
-    # Older releases of Starlette end a websocket by an error of the server, which is a refusal, too.
+    # Older releases of Starlette end a websocket with a server error, which is also a refusal.
     for answer in [answers[3], *([refused.value.response] if refused.value.response.status_code != 500 else [])]:
         assert answer.status_code == 429
         assert (answer.headers["retry-after"], answer.headers["cache-control"]) == ("900", "no-store")
@@ -277,7 +277,7 @@ def test_the_wait_of_an_account_is_rounded_up_when_configured(limiter: Any, door
     assert waits == [b"1200", b"1200"]
     doorkeep_clock.advance("1m")
     waits = [dict(Exchange(query_string=query).run(app)[0]["headers"])[b"retry-after"] for query in (b"", b"ip")]
-    # 840 s of a lockout are told in steps of ten minutes, the 1140 s of the address as they are.
+    # 840 s of a lockout are rounded up to ten minutes, the 1140 s of the address are not rounded.
     assert waits == [b"1200", b"1140"]
 
 

@@ -124,7 +124,7 @@ def test_a_later_block_does_not_give_back_what_an_earlier_one_counted(limiter: A
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("middleware", [False, True])
 def test_concurrent_blocks_are_separate_attempts(limiter: Any, middleware: bool, at_once: bool) -> None:
-    # As in a batch of log-ins, or several fields of one query.
+    # As in a batch of log-ins, or in several fields of one query.
     entered = 0
 
     async def guess(request: Request) -> None:
@@ -227,6 +227,3 @@ def test_a_block_without_keys_is_answered_400(limiter: Any, middleware: bool) ->
     app = Starlette(routes=[Route("/", endpoint)])
     install(app)
     assert Exchange().run(app)[0]["status"] == 400
-
-
-# Websockets

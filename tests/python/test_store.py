@@ -1,4 +1,4 @@
-"""A store that answers: how it is made, what it holds, and that everybody draws on one budget."""
+"""A store that answers: how it is made, what it stores, and that all limiters share one budget."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_the_time_is_the_servers_unless_a_clock_or_now_is_given(shared: Server, 
     clock.advance("1m")
     assert limiter.decide(rule.key("a"))
     assert limiter.decide(rule.key("a"), now=1_120)
-    # A clock that is wrong by years changes nothing where nobody asks it.
+    # A clock that is wrong by years changes nothing if it is not used.
     bare = Limiter(store=open_store(shared.url))
     assert bare.decide(rule.key("a"), now=5)
     healed = bare.decide(rule.key("a"))
@@ -281,7 +281,7 @@ def test_a_process_that_starts_without_a_server_works_and_exits_cleanly() -> Non
     command = [sys.executable, "-X", "dev", "-c", WITHOUT_A_SERVER]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout == "[True, True, False]\n" * 2
-    # A program without logging of its own shows warnings on stderr; the end of the program shows nothing else.
+    # A program without logging configuration shows warnings on stderr; its exit shows nothing else.
     assert done.stderr.startswith("store down: 127.0.0.1:1 does not answer")
     assert len(done.stderr.splitlines()) == 1
     assert "hunter2" not in done.stderr

@@ -1,4 +1,4 @@
-"""Answers of a store, awaited: on every kind of event loop, early, late, in blocks, and never."""
+"""Answers of a store, awaited on every kind of event loop: early, late, in blocks, and never."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRIKES = StrikeRule("login-account", threshold=5, lockout_window="1h")
 
 
 class NoReaders(asyncio.SelectorEventLoop):
-    """A loop that watches no sockets for others, as the Proactor of Windows."""
+    """A loop without add_reader, like the Proactor of Windows."""
 
     def add_reader(self, *arguments: Any) -> Any:
         raise NotImplementedError
@@ -48,7 +48,7 @@ Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Run:
-    """Run a coroutine to its end on a fresh loop of each kind."""
+    """Run a coroutine to its end on a new loop of each kind."""
     make = LOOPS[request.param]
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
@@ -74,7 +74,7 @@ def limiter(redis: Server, open_store: OpenStore) -> aio.Limiter:
 
 @pytest.fixture
 def slow(proxy: Proxy, open_store: OpenStore) -> Iterator[aio.Limiter]:
-    """Give a limiter, connected and warm, whose server is silent from now on, for two seconds a call."""
+    """Return a limiter, connected and used, whose server takes two seconds per call from now on."""
     limiter = aio.Limiter(store=open_store(proxy.url, on_error="closed"))
     asyncio.run(wait(limiter.decide(RULE.key("warm"))))
     proxy.set("stall")
@@ -87,7 +87,7 @@ async def wait(answer: Any) -> Any:
 
 
 def left(limiter: aio.Limiter, key: str, rule: Rule = RULE) -> int:
-    """How many calls the server still admits, asked over a connection of one's own."""
+    """Return how many calls the server still admits, over a separate connection."""
     return int(asyncio.run(wait(limiter.peek(rule.key(key)))).remaining)
 
 
@@ -180,7 +180,7 @@ def test_a_cancelled_call_runs_to_its_end_and_stays_counted(run: Run, proxy: Pro
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(limiter.decide(RULE.key("a")), 0.05)
         proxy.set("pass")
-        # The connection is the same, and usable: replies that nobody waits for are not taken for others.
+        # The connection is the same, and usable: replies of cancelled calls are not used for others.
         assert (await limiter.decide(RULE.key("b"), cost=2)).remaining == 3
         assert (await limiter.peek(RULE.key("a"))).remaining == 3
         assert proxy.accepted == 1
@@ -251,7 +251,7 @@ def test_a_named_exception_gives_back_even_if_the_task_is_cancelled_meanwhile(ru
         crashing = asyncio.Event()
         task = asyncio.create_task(login(crashing))
         await crashing.wait()
-        # The task now waits for the answer of its give back.
+        # The task now waits for the answer to its give back.
         task.cancel()
         with pytest.raises((asyncio.CancelledError, ZeroDivisionError)):
             await task

@@ -1,4 +1,4 @@
-"""A store under event loops: many of them, one after the other, stopped at any moment, and at the end of a process."""
+"""A store under event loops: many of them, one after the other, stopped at any time, and at the end of a process."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ STRIKES = StrikeRule("login-account", threshold=3, lockout_window="1h")
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Give what runs a coroutine in a new event loop."""
+    """Return a function that runs a coroutine in a new event loop."""
     return asyncio.run if request.param == "asyncio" else uvloop.run
 
 
 @pytest.fixture
 def limiter(servers: Callable[[str], Server], open_store: OpenStore) -> aio.Limiter:
-    """Give a limiter as a module would hold it, over a server that answers."""
+    """Return a limiter, as a module-level one, over a server that answers."""
     return aio.Limiter(store=open_store(servers("redis").url, timeout=5, on_error="closed"))
 
 
 @pytest.fixture
 def beside(server: Server, open_store: OpenStore) -> aio.Limiter:
-    """Give a limiter over `server`, which is about to stand still for less than the timeout, with a connection."""
+    """Return a connected limiter over `server`, which will be suspended for less than the timeout."""
     limiter = aio.Limiter(store=open_store(server.url, timeout=5, on_error="closed"))
     assert spent(limiter) == 0
     return limiter
 
 
 def spent(limiter: aio.Limiter, name: str = "ann") -> int | None:
-    """How much of the budget is spent in Redis, asked without any loop; None if it does not answer."""
+    """Return how much of the budget is spent in Redis, read without a loop; None if it does not answer."""
     decision = Limiter(store=limiter.store).peek(RULE.key(name))
     return None if decision.reason == "unavailable" else 1000 - decision.remaining
 
@@ -107,7 +107,7 @@ def test_500_tasks_are_all_woken_and_the_loop_continues(run: Run, limiter: aio.L
     assert spent(limiter) == 500
 
 
-# Stopped on the way: an attempt that was sent stays counted.
+# Stopped in flight: an attempt that was sent stays counted.
 
 
 def test_a_pending_answer_has_no_truth(run: Run, beside: aio.Limiter, server: Server) -> None:
@@ -281,11 +281,11 @@ def make_app(limiter: Any) -> FastAPI:
 
 @pytest.fixture(params=[Limiter, aio.Limiter], ids=["blocking", "aio"])
 def make_limiter(request: pytest.FixtureRequest) -> Any:
-    """Give the class of one kind of limiter."""
+    """Return the class of one kind of limiter."""
     return request.param
 
 
-# Starlette would rather have its own fork of httpx, which is not ours to bring.
+# Starlette prefers its own fork of httpx, which these tests do not install.
 @pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
 def test_a_test_client_for_each_test_uses_one_limiter(limiter: aio.Limiter, make_limiter: Any) -> None:
     from fastapi.testclient import TestClient

@@ -1,4 +1,4 @@
-"""A store whose server fails: who answers, how fast, what the log says, and that Redis is used again."""
+"""A store whose server fails: what decides, how fast, what is logged, and that the server is used again."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(params=["blocking", "aio"])
 def kind(request: pytest.FixtureRequest) -> ModuleType:
-    """Give the module that holds the limiters of one kind."""
+    """Return the module with the limiters of one kind."""
     return doorkeep if request.param == "blocking" else aio
 
 
-def told(answer: Any) -> Any:
-    """Wait for an awaitable answer; a blocking one is there."""
+def result_of(answer: Any) -> Any:
+    """Return an answer, after awaiting it if it is awaitable."""
     return asyncio.run(wait(answer)) if isinstance(answer, Answer) else answer
 
 
@@ -48,7 +48,7 @@ async def wait(answer: Any) -> Any:
 
 
 def is_used(limiter: Limiter) -> bool:
-    """Whether the store answers. Counts nothing."""
+    """Return whether the store answers. Counts nothing."""
     decision = limiter.peek(RULE.key("somebody"))
     return not decision.degraded and decision.reason != "unavailable"
 
@@ -57,28 +57,28 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.doorkeep_event) for record in caplog.records]  # type: ignore[attr-defined]
 
 
-# F01: nobody listens.
+# F01: no server listens.
 
 
 def test_without_a_server_the_tables_of_the_process_decide(kind: Any, open_store: OpenStore) -> None:
     store = open_store(NOBODY, timeout=TIMEOUT)
     limiter = kind.Limiter(store=store)
     with within(TIMEOUT):
-        decisions = [told(limiter.decide(STRIKES.key("ann"))) for _ in range(4)]
+        decisions = [result_of(limiter.decide(STRIKES.key("ann"))) for _ in range(4)]
     assert [decision.outcome for decision in decisions] == AALD
     assert all(decision.degraded for decision in decisions)
     assert decisions[3].reason == "locked"
     assert HOUR - timedelta(minutes=1) < decisions[3].retry_after <= HOUR
     assert limiter.stats()["store_failed"] == {"local": 4}
     strikes = kind.AttemptLimiter(3, "1h", name="strikes", store=store)
-    assert [told(strikes.attempt("ann")) for _ in range(4)] == AALD
-    assert told(strikes.locked("ann")) is True
+    assert [result_of(strikes.attempt("ann")) for _ in range(4)] == AALD
+    assert result_of(strikes.locked("ann")) is True
     bucket = kind.TokenBucket(2, "1h", name="bucket", store=store)
-    assert [told(bucket.allow("ann")) for _ in range(3)] == [True, True, False]
+    assert [result_of(bucket.allow("ann")) for _ in range(3)] == [True, True, False]
     window = kind.FixedWindow(2, "1h", name="window", store=store)
-    assert [bool(told(window.consume("ann"))) for _ in range(3)] == [True, True, False]
-    assert [told(made.reset("ann")) for made in (strikes, bucket, window)] == [False] * 3
-    assert told(strikes.attempt("ann")) is Outcome.ALLOWED
+    assert [bool(result_of(window.consume("ann"))) for _ in range(3)] == [True, True, False]
+    assert [result_of(made.reset("ann")) for made in (strikes, bucket, window)] == [False] * 3
+    assert result_of(strikes.attempt("ann")) is Outcome.ALLOWED
 
 
 def test_an_open_store_without_a_server_admits_everything(kind: Any, open_store: OpenStore) -> None:
@@ -86,14 +86,14 @@ def test_an_open_store_without_a_server_admits_everything(kind: Any, open_store:
     limiter = kind.Limiter(store=store)
     with within(TIMEOUT):
         for _ in range(10):
-            decision = told(limiter.decide(STRIKES.key("ann")))
+            decision = result_of(limiter.decide(STRIKES.key("ann")))
             assert decision.outcome is Outcome.ALLOWED
             assert decision.degraded
     strikes = kind.AttemptLimiter(1, "1h", name="strikes", store=store)
-    assert [told(strikes.attempt("ann")) for _ in range(3)] == [Outcome.ALLOWED] * 3
-    assert told(strikes.locked("ann")) is False
+    assert [result_of(strikes.attempt("ann")) for _ in range(3)] == [Outcome.ALLOWED] * 3
+    assert result_of(strikes.locked("ann")) is False
     bucket = kind.TokenBucket(1, "1h", name="bucket", store=store)
-    assert [told(bucket.allow("ann")) for _ in range(3)] == [True] * 3
+    assert [result_of(bucket.allow("ann")) for _ in range(3)] == [True] * 3
     assert limiter.stats()["store_failed"] == {"open": 10}
 
 
@@ -104,20 +104,20 @@ def test_a_closed_store_without_a_server_is_unavailable_and_raises_nothing(kind:
     bucket = kind.TokenBucket(5, "1h", name="bucket", store=store)
     window = kind.FixedWindow(5, "1h", name="window", store=store)
     for decision in (limiter.decide(RULE.key("ann"), STRIKES.key("ann")), strikes.decide("ann"), window.consume("ann")):
-        decision = told(decision)
+        decision = result_of(decision)
         assert (decision.outcome, decision.reason) == (Outcome.DENIED, "unavailable")
         assert (decision.retry_after, decision.retry_after_seconds, decision.degraded) == (None, None, False)
-    assert told(strikes.attempt("ann")) is Outcome.DENIED
-    assert told(strikes.locked("ann")) is True
-    assert told(strikes.retry_after("ann")) is None
-    assert [told(bucket.allow("ann")), told(bucket.allow_n("ann", 2))] == [False, False]
-    outcome, reservation = told(strikes.reserve("ann"))
+    assert result_of(strikes.attempt("ann")) is Outcome.DENIED
+    assert result_of(strikes.locked("ann")) is True
+    assert result_of(strikes.retry_after("ann")) is None
+    assert [result_of(bucket.allow("ann")), result_of(bucket.allow_n("ann", 2))] == [False, False]
+    outcome, reservation = result_of(strikes.reserve("ann"))
     assert outcome is Outcome.DENIED
-    assert told(strikes.cancel(reservation)) == "nothing"
-    attempt = told(limiter.attempt(RULE.key("ann")))
+    assert result_of(strikes.cancel(reservation)) == "nothing"
+    attempt = result_of(limiter.attempt(RULE.key("ann")))
     assert not attempt.allowed
-    assert told(attempt.success()) is False
-    assert told(limiter.reset(RULE.key("ann"))) is False
+    assert result_of(attempt.success()) is False
+    assert result_of(limiter.reset(RULE.key("ann"))) is False
     with pytest.raises(LimiterUnavailable) as raised:
         enter(limiter.attempt(RULE.key("ann")))
     assert isinstance(raised.value, AttemptDenied)
@@ -137,8 +137,8 @@ def enter(attempt: Any) -> None:
 
 def test_the_limiters_own_on_error_overrides_the_stores(kind: Any, open_store: OpenStore) -> None:
     store = open_store(NOBODY, timeout=TIMEOUT, on_error="closed")
-    assert told(kind.Limiter(store=store, on_error="open").decide(RULE.key("ann"))).allowed
-    assert told(kind.AttemptLimiter(3, "1h", name="s", store=store, on_error="local").decide("ann")).degraded
+    assert result_of(kind.Limiter(store=store, on_error="open").decide(RULE.key("ann"))).allowed
+    assert result_of(kind.AttemptLimiter(3, "1h", name="s", store=store, on_error="local").decide("ann")).degraded
 
 
 def test_an_outage_is_two_warnings_without_key_or_password(
@@ -148,14 +148,14 @@ def test_an_outage_is_two_warnings_without_key_or_password(
     with contextlib.closing(Server("redis", "--user", "ann", "on", ">hunter2", "~*", "+@all")) as server:
         store = open_store(server.url.replace("//", "//ann:hunter2@"), timeout=TIMEOUT)
         limiter = kind.Limiter(store=store)
-        assert not told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
+        assert not result_of(limiter.decide(STRIKES.key("bob@example.com"))).degraded
         server.kill()
         for _ in range(20):
-            assert told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
+            assert result_of(limiter.decide(STRIKES.key("bob@example.com"))).degraded
         assert lines(caplog) == [("WARNING", "store_down")]
         server.restart()
         until(lambda: is_used(Limiter(store=store)))
-        assert not told(limiter.decide(STRIKES.key("bob@example.com"))).degraded
+        assert not result_of(limiter.decide(STRIKES.key("bob@example.com"))).degraded
     assert lines(caplog) == [("WARNING", "store_down"), ("WARNING", "store_up")]
     for record in caplog.records:
         assert record.name == "doorkeep"
@@ -180,10 +180,10 @@ def test_a_raising_log_handler_does_not_affect_a_decision(
         assert Limiter(store=open_store(NOBODY)).decide(RULE.key("ann")).degraded
     finally:
         logging.getLogger("doorkeep").removeHandler(handler)
-    assert [told.exc_type for told in unraisable] == [ZeroDivisionError]
+    assert [result_of.exc_type for result_of in unraisable] == [ZeroDivisionError]
 
 
-# F02: the server takes everything and says nothing.
+# F02: the server accepts everything and does not answer.
 
 
 def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_continues(
@@ -206,7 +206,7 @@ def test_100_calls_on_a_silent_server_end_in_one_timeout_and_the_loop_continues(
 
     asyncio.run(main())
     until(lambda: is_used(blocking))
-    # What the server read while nobody waited any more may be counted, and never more than was called.
+    # Calls that the server reads after their timeout may be counted, but never more than were made.
     assert blocking.peek(RULE.key("warm")).remaining == 2
     assert lines(caplog) == [("WARNING", "store_down"), ("WARNING", "store_up")]
 
@@ -234,7 +234,7 @@ def test_a_late_reply_is_never_used_for_another_call(proxy: Proxy, open_store: O
         assert limiter.peek(RULE.key("spent")).remaining == 0
 
 
-# F05: comes and goes.
+# F05: the server comes and goes.
 
 
 def test_a_flapping_network_logs_one_line_per_transition(
@@ -263,7 +263,7 @@ def test_a_flapping_network_logs_one_line_per_transition(
     outages = len(seen) // 2
     assert 1 <= outages <= 2
     assert seen == [("WARNING", "store_down"), ("WARNING", "store_up")] * outages
-    # One budget in Redis, and one for each stay without it.
+    # One budget in Redis, and one for each outage.
     assert 3 <= sum(verdicts) <= 3 * (1 + outages)
 
 
@@ -273,12 +273,12 @@ def test_a_flapping_network_logs_one_line_per_transition(
 def test_a_killed_and_restarted_server_admits_one_more_budget(kind: Any, server: Server, open_store: OpenStore) -> None:
     store = open_store(server.url, timeout=TIMEOUT, on_error="closed")
     strikes = kind.AttemptLimiter(3, "1h", name="login", store=store)
-    assert [told(strikes.attempt("ann")) for _ in range(4)] == AALD
+    assert [result_of(strikes.attempt("ann")) for _ in range(4)] == AALD
     server.kill()
-    assert told(strikes.decide("ann")).reason == "unavailable"
+    assert result_of(strikes.decide("ann")).reason == "unavailable"
     server.restart()
     until(lambda: is_used(Limiter(store=store)))
-    assert [told(strikes.attempt("ann")) for _ in range(4)] == AALD
+    assert [result_of(strikes.attempt("ann")) for _ in range(4)] == AALD
 
 
 def test_scripts_flushed_under_20_threads_change_no_verdict(shared: Server, open_store: OpenStore) -> None:
@@ -315,7 +315,7 @@ def test_scripts_flushed_under_20_tasks_change_no_verdict(shared: Server, open_s
     assert asyncio.run(main()) == {None: 500, "limited": 500}
 
 
-# F10 and F11: the server answers, but takes nothing.
+# F10 and F11: the server answers, but refuses writes.
 
 
 @pytest.mark.parametrize(
@@ -339,25 +339,25 @@ def test_a_server_that_refuses_writes_still_denies_locked_keys(
     store = open_store(server.url, timeout=TIMEOUT)
     limiter, closed = kind.Limiter(store=store), kind.Limiter(store=store, on_error="closed")
     for _ in range(3):
-        assert told(limiter.decide(STRIKES.key("locked")))
+        assert result_of(limiter.decide(STRIKES.key("locked")))
     server.ask(*fault)
     for _ in range(3):
-        decision = told(limiter.decide(STRIKES.key("locked")))
+        decision = result_of(limiter.decide(STRIKES.key("locked")))
         assert (decision.reason, decision.degraded) == ("locked", False)
         assert HOUR - timedelta(minutes=1) < decision.retry_after <= HOUR
-        assert told(limiter.decide(STRIKES.key("new"))).degraded
-        assert told(closed.decide(STRIKES.key("new"))).reason == "unavailable"
-    assert told(limiter.reset(STRIKES.key("locked"))) in (True, False)
-    # One line for all of it, and the breaker stayed shut.
+        assert result_of(limiter.decide(STRIKES.key("new"))).degraded
+        assert result_of(closed.decide(STRIKES.key("new"))).reason == "unavailable"
+    assert result_of(limiter.reset(STRIKES.key("locked"))) in (True, False)
+    # One line for all calls, and the breaker stayed closed.
     assert lines(caplog) == [("ERROR", "store_refused")]
     assert why in caplog.text
     server.ask(*relief)
-    until(lambda: told(closed.decide(STRIKES.key("new"))).reason is None)
-    assert not told(limiter.decide(STRIKES.key("new"))).degraded
+    until(lambda: result_of(closed.decide(STRIKES.key("new"))).reason is None)
+    assert not result_of(limiter.decide(STRIKES.key("new"))).degraded
     assert lines(caplog) == [("ERROR", "store_refused")]
 
 
-# F31 to F33: the connection ends while nobody asks.
+# F31 to F33: the connection ends while idle.
 
 
 def kill_clients(server: Server) -> None:
@@ -381,12 +381,12 @@ def test_a_connection_that_ends_while_idle_is_not_noticed(
     caplog.set_level(logging.DEBUG, "doorkeep")
     limiter = kind.Limiter(store=open_store(server.url, timeout=TIMEOUT))
     for _ in range(3):
-        assert told(limiter.allow(STRIKES.key("ann")))
+        assert result_of(limiter.allow(STRIKES.key("ann")))
     end(server)
     with within(TIMEOUT):
-        decision = told(limiter.decide(STRIKES.key("ann")))
+        decision = result_of(limiter.decide(STRIKES.key("ann")))
     assert (decision.reason, decision.degraded) == ("locked", False)
-    assert not told(limiter.decide(STRIKES.key("bob"))).degraded
+    assert not result_of(limiter.decide(STRIKES.key("bob"))).degraded
     assert limiter.stats()["store_failed"] == {}
     assert lines(caplog) == []
 
@@ -397,7 +397,7 @@ def test_a_connection_that_ends_while_idle_is_not_noticed(
 def test_calls_whose_replies_are_lost_count_at_most_once(kind: Any, proxy: Proxy, open_store: OpenStore) -> None:
     store = open_store(proxy.url, timeout=TIMEOUT, on_error="closed")
     limiter, rule = kind.Limiter(store=store), Rule("lost", "1000/1h")
-    assert told(limiter.decide(rule.key("ann")))
+    assert result_of(limiter.decide(rule.key("ann")))
     proxy.set("drop_down")
     with within(ONE_TIMEOUT):
         decisions = at_once(lambda: limiter.decide(rule.key("ann")), 20)
@@ -405,12 +405,12 @@ def test_calls_whose_replies_are_lost_count_at_most_once(kind: Any, proxy: Proxy
     proxy.set("rst")
     proxy.set("pass")
     until(lambda: is_used(Limiter(store=store)))
-    spent = 1000 - told(limiter.peek(rule.key("ann"))).remaining
+    spent = 1000 - result_of(limiter.peek(rule.key("ann"))).remaining
     assert spent == 1 + 20
 
 
 def at_once(call: Callable[[], Any], calls: int) -> list[Any]:
-    """Make calls that do not wait for each other."""
+    """Make concurrent calls."""
 
     async def awaited(answers: list[Any]) -> list[Any]:
         return await asyncio.gather(*answers)
@@ -420,7 +420,7 @@ def at_once(call: Callable[[], Any], calls: int) -> list[Any]:
     return asyncio.run(awaited(answers)) if isinstance(answers[0], Answer) else answers
 
 
-# What the owner does to the store.
+# The store is closed by its owner.
 
 
 def test_a_store_closed_during_calls_answers_by_on_error(server: Server, open_store: OpenStore) -> None:

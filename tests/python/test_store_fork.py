@@ -1,4 +1,4 @@
-"""A process that forks: the child decides over a connection of its own, and the parent notices nothing."""
+"""A process that forks: the child decides over its own connection, and the parent is not affected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.children import Child, in_child
 from support.deadlines import AT_ONCE, ONE_TIMEOUT, TIMEOUT, until, within
 from support.servers import Server
 
-# That is the subject here: a parent with threads that forks all the same.
+# This is what these tests do: a parent with threads forks.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 OpenStore = Callable[..., RedisStore]
@@ -32,7 +32,7 @@ PRELOADED: dict[str, Any] = {}
 
 @pytest.fixture
 def store(shared: Server, open_store: OpenStore) -> RedisStore:
-    """Give a store that its process has used."""
+    """Return a store that this process has used."""
     store = open_store(shared.url, timeout=TIMEOUT, on_error="closed")
     assert not Limiter(store=store).peek(RULE.key("warm")).reason
     return store
@@ -86,7 +86,7 @@ def test_a_child_without_a_server_decides_within_the_timeout(server: Server, ope
 
     with server.frozen():
         assert in_child(work) == [True] * 3
-    # The breaker that opened was the child's.
+    # Only the child's breaker opened.
     assert not ask_blocking(store, "ann").degraded
 
 
@@ -172,7 +172,7 @@ def test_workers_of_a_preloaded_application_share_one_budget(store: RedisStore, 
 
 
 def guess(_: int) -> bool:
-    """Ask the limiter that the pool's workers got by the fork."""
+    """Call the limiter that the workers of the pool inherited."""
     return bool(PRELOADED["limiter"].decide(RULE.key("pool")))
 
 
@@ -189,13 +189,13 @@ def test_a_child_logs_its_own_outage_and_not_its_parents(server: Server, open_st
     server.kill()
 
     def work() -> list[str]:
-        told: list[str] = []
+        levels: list[str] = []
         handler = logging.Handler()
-        handler.emit = lambda record: told.append(record.levelname)  # type: ignore[method-assign]
+        handler.emit = lambda record: levels.append(record.levelname)  # type: ignore[method-assign]
         logging.getLogger("doorkeep").addHandler(handler)
         for _ in range(3):
             assert ask_blocking(store, "ann").degraded
-        return told
+        return levels
 
     assert in_child(work) == ["WARNING"]
     assert ask_blocking(store, "ann").degraded
@@ -211,7 +211,7 @@ def test_ids_of_children_are_different(store: RedisStore) -> None:
 
     for child in [Child(work) for _ in range(WORKERS)]:
         child.answer()
-    # A call with an id that was seen before would be taken for a repetition, and not counted.
+    # A call with an id that was used before would be treated as a repetition and not counted.
     assert wide.decide("ann").remaining == 1000 - WORKERS * CALLS - 1
 
 
@@ -229,14 +229,14 @@ def test_a_limiter_in_memory_is_the_childs_own() -> None:
 
 
 def test_children_of_a_parent_at_work_never_hang(store: RedisStore) -> None:
-    """Fork at any instant: what the parent's threads were holding then must not hold up the child."""
+    """Fork at any time: locks that the parent's threads hold must not block the child."""
     with asking_all_the_time(Limiter(store=store)):
         for _ in range(30):
             assert in_child(lambda: ask_blocking(store, f"child-{os.getpid()}").reason) is None
 
 
 def test_children_of_a_parent_that_decides_locally_never_hang() -> None:
-    """The tables of an outage have locks, too, and the child must not wait for those of its parent."""
+    """The tables of an outage also have locks, and the child must not wait for those of its parent."""
     limiter = Limiter(store=RedisStore("redis://127.0.0.1:1", on_error="local"))
     with asking_all_the_time(limiter):
         for _ in range(200):

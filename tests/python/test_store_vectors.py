@@ -1,6 +1,6 @@
 """Replays the shared traces over real servers, through the blocking and the awaitable limiters.
 
-Left out: what only a bounded table knows, which is small capacities, sizes and counters.
+Skipped: cases that only bounded tables can answer, with small capacities, sizes and counters.
 """
 
 from __future__ import annotations

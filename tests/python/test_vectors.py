@@ -57,7 +57,7 @@ async def observe(operation: Callable[[Any], Any], take: Any) -> Any:
         return await operation(take)
     except (ConfigError, InvalidKeyError) as error:
         kind = next(kind for kind, expected in ERRORS.items() if type(error) is expected)
-        # The call stopped at its error, so what is left of its arguments was not looked at.
+        # The call stopped at its error, so the remaining arguments were not read.
         for name in ("key", "keys", "cost", "now", "as", "n", "attempt", "forgive", "give_back", "forgive_address"):
             take(name, None)
         return {"error": kind, "message": str(error)}
@@ -81,7 +81,7 @@ def build(limiter: Mapping[str, Any], package: Any) -> Machine:
         return Window(package.FixedWindow(take("limit"), window, max_keys=take("max_keys")))
 
 
-async def told(answer: Any) -> Any:
+async def result_of(answer: Any) -> Any:
     return await answer if isinstance(answer, Answer) else answer
 
 
@@ -111,7 +111,7 @@ class Machine:
         }
 
     async def reset(self, take: Any) -> Any:
-        return {"reset": await told(self.limiter.reset(text(take("key"))))}
+        return {"reset": await result_of(self.limiter.reset(text(take("key"))))}
 
     async def size(self, take: Any) -> Any:
         return {"size": len(self.limiter)}
@@ -138,25 +138,25 @@ class Strikes(Machine):
         name = take("as", None)
         key, now = text(take("key")), seconds(take("now"))
         if name is None:
-            return decision(await told(self.limiter.decide(key, now)))
-        outcome, reservation = await told(self.limiter.reserve(key, now))
+            return decision(await result_of(self.limiter.decide(key, now)))
+        outcome, reservation = await result_of(self.limiter.reserve(key, now))
         assert outcome is reservation.decision.outcome
         self.reservations[name] = reservation
         return decision(reservation.decision)
 
     async def cancel(self, take: Any) -> Any:
         reservation = self.reservations[take("reservation")]
-        return {"cancelled": await told(self.limiter.cancel(reservation, seconds(take("now"))))}
+        return {"cancelled": await result_of(self.limiter.cancel(reservation, seconds(take("now"))))}
 
     async def locked(self, take: Any) -> Any:
-        return {"locked": await told(self.limiter.locked(text(take("key")), seconds(take("now"))))}
+        return {"locked": await result_of(self.limiter.locked(text(take("key")), seconds(take("now"))))}
 
     async def retry_after(self, take: Any) -> Any:
-        wait = await told(self.limiter.retry_after(text(take("key")), seconds(take("now"))))
+        wait = await result_of(self.limiter.retry_after(text(take("key")), seconds(take("now"))))
         return {"retry_after_us": micros(wait)}
 
     async def refund(self, take: Any) -> Any:
-        assert await told(self.limiter.refund(text(take("key")), seconds(take("now")))) is None
+        assert await result_of(self.limiter.refund(text(take("key")), seconds(take("now")))) is None
         return {}
 
 
@@ -182,20 +182,20 @@ class SeveralKeys(Machine):
 
     async def reset(self, take: Any) -> Any:
         keys = [vectors.key(self.rules, record) for record in take("keys")]
-        return {"reset": await told(self.limiter.reset(*keys))}
+        return {"reset": await result_of(self.limiter.reset(*keys))}
 
     async def allow(self, take: Any) -> Any:
         keys, options = self.call(take)
-        return decision(await told(self.limiter.decide(*keys, **options)))
+        return decision(await result_of(self.limiter.decide(*keys, **options)))
 
     async def peek(self, take: Any) -> Any:
         keys, options = self.call(take)
-        return decision(await told(self.limiter.peek(*keys, **options)))
+        return decision(await result_of(self.limiter.peek(*keys, **options)))
 
     async def attempt(self, take: Any) -> Any:
         name = take("as")
         keys, options = self.call(take)
-        attempt = await told(self.limiter.attempt(*keys, **options))
+        attempt = await result_of(self.limiter.attempt(*keys, **options))
         self.attempts[name] = attempt
         assert attempt.allowed == attempt.decision.allowed
         return decision(attempt.decision)
@@ -203,24 +203,24 @@ class SeveralKeys(Machine):
     async def extend(self, take: Any) -> Any:
         attempt = self.attempts[take("attempt")]
         keys, options = self.call(take)
-        return decision(await told(attempt.extend(*keys, **options)))
+        return decision(await result_of(attempt.extend(*keys, **options)))
 
     async def success(self, take: Any) -> Any:
         attempt = self.attempts[take("attempt")]
         lists = {name: take(name) for name in ("forgive", "give_back", "forgive_address")}
-        return {"settled": await told(attempt.success(**lists, now=seconds(take("now"))))}
+        return {"settled": await result_of(attempt.success(**lists, now=seconds(take("now"))))}
 
     async def cancel(self, take: Any) -> Any:
         attempt = self.attempts[take("attempt")]
-        return {"settled": await told(attempt.cancel(seconds(take("now"))))}
+        return {"settled": await result_of(attempt.cancel(seconds(take("now"))))}
 
     async def failure(self, take: Any) -> Any:
-        return {"settled": await told(self.attempts[take("attempt")].failure())}
+        return {"settled": await result_of(self.attempts[take("attempt")].failure())}
 
     async def release(self, take: Any) -> Any:
-        """What an exception does that is named in ``give_back_on``."""
+        """The effect of an exception that is named in ``give_back_on``."""
         attempt = self.attempts[take("attempt")]
-        return {"settled": await told(attempt._give_back(Down(), Down, now=seconds(take("now"))))}
+        return {"settled": await result_of(attempt._give_back(Down(), Down, now=seconds(take("now"))))}
 
 
 class Down(Exception):
@@ -238,18 +238,18 @@ class Bucket(Machine):
         }
 
     async def allow(self, take: Any) -> Any:
-        return {"allowed": await told(self.limiter.allow(text(take("key")), seconds(take("now"))))}
+        return {"allowed": await result_of(self.limiter.allow(text(take("key")), seconds(take("now"))))}
 
     async def allow_n(self, take: Any) -> Any:
         key, n, now = text(take("key")), take("n"), seconds(take("now"))
-        return {"allowed": await told(self.limiter.allow_n(key, n, now))}
+        return {"allowed": await result_of(self.limiter.allow_n(key, n, now))}
 
     async def retry_after(self, take: Any) -> Any:
-        wait = await told(self.limiter.retry_after(text(take("key")), seconds(take("now"))))
+        wait = await result_of(self.limiter.retry_after(text(take("key")), seconds(take("now"))))
         return {"retry_after_us": micros(wait)}
 
     async def close(self, take: Any) -> Any:
-        assert await told(self.limiter.close()) is None
+        assert await result_of(self.limiter.close()) is None
         return {}
 
 
@@ -259,7 +259,7 @@ class Window(Machine):
         self.operations |= {"consume": self.consume, "peek": self.peek}
 
     async def consume(self, take: Any) -> Any:
-        return decision(await told(self.limiter.consume(text(take("key")), seconds(take("now")))))
+        return decision(await result_of(self.limiter.consume(text(take("key")), seconds(take("now")))))
 
     async def peek(self, take: Any) -> Any:
-        return decision(await told(self.limiter.peek(text(take("key")), seconds(take("now")))))
+        return decision(await result_of(self.limiter.peek(text(take("key")), seconds(take("now")))))

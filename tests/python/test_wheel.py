@@ -1,4 +1,4 @@
-"""The built wheel, as a user gets it: plain pip into an empty environment.
+"""The built wheel, as a user installs it: plain pip into an empty environment.
 
 Needs the path of a wheel in the environment variable DOORKEEP_WHEEL, and fails without it: an untested wheel must not
 look tested. Run it with ``-m wheel``.

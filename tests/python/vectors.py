@@ -1,6 +1,6 @@
 """The shared vectors as Python objects: reading, values, and building what a case asks for.
 
-Knows the format of `tests/vectors/README.md` and nothing of expectations. Invariant: a field that nobody reads is an
+Knows the format of `tests/vectors/README.md` and nothing of expectations. Invariant: a field that is not read is an
 error, so that a case cannot be weaker than it looks.
 """
 
@@ -42,7 +42,7 @@ FUNCTIONS = [
     "rates",
     "username",
 ]
-# A repeated call after a lost reply is the store's business, hosts have no call for it; the lab has a test of its own.
+# Only stores repeat a call after a lost reply, hosts have no call for it; the lab has its own test.
 ELSEWHERE = ["strikes-repeated", "lab"]
 
 
@@ -59,7 +59,7 @@ def cases(file: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def fields(record: Mapping[str, Any]) -> Iterator[Any]:
-    """Give a function that takes fields out of a record; at the end none may be left."""
+    """Yield a function that takes fields out of a record; at the end none may be left."""
     left = dict(record)
 
     def take(name: str, *default: Any) -> Any:
@@ -70,7 +70,7 @@ def fields(record: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def text(value: Any) -> str:
-    """Give a text, spelt out, by its code units, by repetition, or in such pieces."""
+    """Return a string that is written out, by its code units, by repetition, or in several such parts."""
     if isinstance(value, list):
         return "".join(map(text, value))
     if isinstance(value, str):
@@ -84,7 +84,7 @@ def text(value: Any) -> str:
 
 
 def raw(value: Any) -> Any:
-    """Give a configuration value of the type that the vector names."""
+    """Return a configuration value of the type that the vector names."""
     if not isinstance(value, dict):
         return value
     with fields(value) as take:
@@ -99,22 +99,22 @@ def raw(value: Any) -> Any:
 
 
 def duration(value: Any) -> Any:
-    """Give a configured duration: a bare number is microseconds."""
+    """Return a configured duration: a plain number is microseconds."""
     return timedelta(microseconds=value) if type(value) is int else raw(value)
 
 
 def seconds(micros: int) -> float:
-    """Give an instant as Python passes it."""
+    """Return an instant as Python passes it."""
     return micros / 1e6
 
 
 def micros(delta: timedelta | None) -> int | None:
-    """Give a returned duration as vectors write it."""
+    """Return a returned duration as vectors write it."""
     return None if delta is None else delta // timedelta(microseconds=1)
 
 
 def rule(label: str, record: Mapping[str, Any]) -> Rule | StrikeRule:
-    """Build a rule. What follows a # in its label tells rules of one name apart."""
+    """Build a rule. The part after a # in its label distinguishes rules of one name."""
     name = label.split("#")[0]
     with fields(record) as take:
         options: dict[str, Any] = {}

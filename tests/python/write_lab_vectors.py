@@ -1,6 +1,6 @@
-"""Writes what the runs of ``tests/vectors/lab.json`` give today, after their meaning was changed on purpose.
+"""Writes the results of the runs in ``tests/vectors/lab.json``, after an intended change.
 
-A case is a name and a scenario; everything else is written by this script, and read by the tests of every language.
+A case is a name and a scenario; this script writes the rest, and the tests of every language read it.
 """
 
 import json
@@ -15,20 +15,20 @@ FILE = Path(__file__).parent.parent / "vectors" / "lab.json"
 
 
 def outcome_of(scenario: str) -> dict[str, dict[str, list[Any]]]:
-    """Run a scenario and give its columns as lists; NaN has no number in JSON and stands as None."""
+    """Run a scenario and return its columns as lists; JSON has no NaN, so it becomes None."""
     tables = _native.lab_run(scenario)
     return {name: {column: plain(values) for column, values in table.items()} for name, table in tables.items()}
 
 
 def plain(values: bytes | list[str]) -> list[Any]:
-    """Give a column as values of JSON."""
+    """Return a column as JSON values."""
     if isinstance(values, list):
         return values
     return [None if math.isnan(number) else number for number in array("d", values)]
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Rewrite the file."""
     vectors = json.loads(FILE.read_text(encoding="utf-8"))
     for case in vectors["cases"]:
         case["outcome"] = outcome_of(case["scenario"])

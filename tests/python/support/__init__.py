@@ -1,1 +1,1 @@
-"""What tests of stores need: real servers, and a proxy that does what networks do."""
+"""Support for tests of stores: real servers, and a proxy that fails like a network."""

@@ -1,6 +1,6 @@
-"""Forked children that do one piece of work and tell what came of it.
+"""Forked children that run one function and report its result.
 
-Invariant: a child never returns into the test that forked it, and one that hangs is ended and is a failure.
+Invariant: a child never returns into the test that forked it, and a child that hangs is ended and fails the test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Child:
-    """A child at its work."""
+    """A running child."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._replies, into = os.pipe()
@@ -24,7 +24,7 @@ class Child:
         if self._process:
             os.close(into)
             return
-        # Straight out, whatever happens: what the test's process does at its exit is not the child's to do.
+        # Exit directly, whatever happens: the child must not run the exit handlers of the test's process.
         with contextlib.suppress(BaseException):
             try:
                 answer = (True, work())
@@ -35,20 +35,20 @@ class Child:
         os._exit(0)
 
     def answer(self, seconds: float = 10) -> Any:
-        """Wait for what the work gave; what it raised is a failure."""
+        """Wait for the result; an exception fails the test."""
         ready, _, _ = select.select([self._replies], [], [], seconds)
         if not ready:
             os.kill(self._process, signal.SIGKILL)
         with os.fdopen(self._replies, "rb") as pipe:
-            told = pipe.read()
+            output = pipe.read()
         os.waitpid(self._process, 0)
         assert ready, f"a child did not answer within {seconds} s"
-        assert told, "a child died"
-        succeeded, answer = pickle.loads(told)
+        assert output, "a child died"
+        succeeded, answer = pickle.loads(output)
         assert succeeded, answer
         return answer
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """Fork, and give what the work gives in the child."""
+    """Fork, run the function in the child, and return its result."""
     return Child(work).answer()

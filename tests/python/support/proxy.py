@@ -1,7 +1,7 @@
-"""A proxy between a store and its server that does what networks do to connections.
+"""A proxy between a store and its server that fails like a network.
 
-Knows no protocol. Invariant: a fault holds for the connections that stand and for those to come, until the next one is
-set; what a stall held back then goes on its way, late.
+Knows no protocol. Invariant: a fault applies to existing and new connections until the next one is set; data that a
+stall held back is then sent, late.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Listens on a free loopback port and leads to a server."""
+    """Listens on a free loopback port and forwards to a server."""
 
     def __init__(self, port: int) -> None:
         self.server = port
@@ -40,7 +40,7 @@ class Proxy:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def set(self, fault: str) -> None:
-        """Do that to connections from now on."""
+        """Apply this fault to connections from now on."""
         assert fault in FAULTS
         with self._changed:
             self._fault = fault

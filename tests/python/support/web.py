@@ -1,4 +1,5 @@
-"""What tests of web adapters share: one client for all calls, and an ASGI server of one request that hides nothing."""
+"""Support for tests of web adapters: one client for all calls, and an ASGI server for one request that records
+everything."""
 
 from __future__ import annotations
 
@@ -10,26 +11,26 @@ import httpx
 from doorkeep import Key
 from doorkeep._native import Answer
 
-# One for all calls: making a client reads certificates, which takes longer than a test.
+# One client for all calls: making a client reads certificates, which takes longer than a test.
 CLIENT = httpx.Client(trust_env=False, verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 
-async def told(answer: Any) -> Any:
-    """Await what an awaitable limiter answers, and take what a blocking one does."""
+async def result_of(answer: Any) -> Any:
+    """Return the result of a call, after awaiting it if the limiter is awaitable."""
     return await answer if isinstance(answer, Answer) else answer
 
 
 def remaining(limiter: Any, key: Key) -> int:
-    """How much of its rule a key has left."""
+    """Return how much of its rule a key has left."""
 
     async def ask() -> int:
-        return int((await told(limiter.peek(key))).remaining)
+        return int((await result_of(limiter.peek(key))).remaining)
 
     return asyncio.run(ask())
 
 
 def seen(answer: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Everything of an answer that a stranger can compare: all but the time of day."""
+    """Return everything in an answer that a client can compare: all but the time of day."""
     return answer.status_code, [header for header in answer.headers.raw if header[0] != b"date"], answer.content
 
 
