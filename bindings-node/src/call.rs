@@ -67,7 +67,8 @@ unsafe extern "C" fn enter<T>(env: sys::napi_env, info: sys::napi_callback_info)
     if read != sys::Status::napi_ok {
         return UNDEFINED;
     }
-    // SAFETY: `data` is the `Bound<T>` passed to `napi_create_function` with `enter::<T>`; it lives as long as its function.
+    // SAFETY: `data` is the `Bound<T>` passed to `napi_create_function` together with `enter::<T>`, and lives as long as
+    // its function.
     let bound = unsafe { &*data.cast::<Bound<T>>() };
     let call = Call { env, arguments: &arguments, realm: &bound.realm, state: bound.state.as_ref() };
     // A panic leaves no broken state behind in this crate: only the core changes realm and limiters, under its own

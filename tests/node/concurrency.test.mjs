@@ -1,4 +1,4 @@
-/** Exactly as many are admitted as the limit says, however many ask at once. */
+/** Exactly as many calls are admitted as the limit says, however many run in parallel. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { Worker } from 'node:worker_threads'
@@ -15,7 +15,7 @@ it('of 500 reserves of one key before any outcome is known, 4 are allowed, 1 is 
   assert.equal(count(outcomes, Outcome.Denied), 495)
 })
 
-it('20 correct logins at once at threshold 5 pass 5, and after their reset at once again', async () => {
+it('of 20 parallel correct logins at threshold 5, 5 pass, and 5 more after a reset', async () => {
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
   const login = async () => {
     const outcome = await strikes.attempt('ann')
@@ -40,7 +40,7 @@ it('500 runs of one account verify 5 passwords', async () => {
   assert.equal(runs.filter(({ decision }) => decision.allowed).length, 5)
 })
 
-it('rates, buckets and windows admit exactly their count of 500 at once', async () => {
+it('rates, buckets and windows admit exactly their count of 500 parallel calls', async () => {
   const now = 1000
   const limiter = new Limiter()
   const rule = new Rule('login', '7/1m')
@@ -54,7 +54,7 @@ it('rates, buckets and windows admit exactly their count of 500 at once', async 
   assert.equal((await many(500, () => window.consume('ann', { now }))).filter(({ allowed }) => allowed).length, 7)
 })
 
-it('locking a victim on purpose: an attacker makes 50 attempts on an account that answers others', async () => {
+it('an attacker who locks a victim on purpose makes 50 attempts and still gets other accounts answered', async () => {
   const limiter = new Limiter()
   const ip = new Rule('ip', '20/1m')
   const account = new Rule('account', '100/1h')
@@ -66,7 +66,7 @@ it('locking a victim on purpose: an attacker makes 50 attempts on an account tha
   assert.equal((await attempt('198.51.100.7', 51_000)).allowed, true)
 })
 
-it('each worker thread has a memory and errors of its own', async () => {
+it('each worker thread has its own memory and its own error classes', async () => {
   const code = `
     const { parentPort } = require('node:worker_threads')
     const { AttemptLimiter, ConfigError, InvalidKeyError, Limiter, Rule } = require('doorkeep')
@@ -95,7 +95,7 @@ it('each worker thread has a memory and errors of its own', async () => {
   assert.deepEqual(all, Array(4).fill({ admitted: 5, allowed: 7, size: 1, errors }))
 })
 
-it('worker threads that are terminated in the middle of their calls do no harm', async () => {
+it('worker threads can be terminated in the middle of their calls', async () => {
   const code = `
     const { parentPort } = require('node:worker_threads')
     const { Limiter, StrikeRule } = require('doorkeep')

@@ -1,4 +1,4 @@
-/** What is refused, as which error, and that an async call never throws. */
+/** Which errors invalid calls raise, and that an async call never throws. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -38,7 +38,7 @@ it('every error class has its stable code, its name, its status and its bases', 
   assert.equal(expected.AttemptDenied[1].decision, decision)
 })
 
-it('every code of an error is documented, that of a bug too', () => {
+it('every error code is documented, including that of a bug', () => {
   const page = readFileSync(new URL('../../docs/semantics.md', import.meta.url), 'utf8')
   const types = readFileSync(new URL('../../bindings-node/lib/errors.ts', import.meta.url), 'utf8')
   const codesIn = (text) => [...new Set(text.match(/\bDOORKEEP_[A-Z_]+/g))].sort()
@@ -50,7 +50,7 @@ it('every code of an error is documented, that of a bug too', () => {
   })
 })
 
-it('an AttemptDenied carries the fields of its answer and the keys that were asked', () => {
+it('an AttemptDenied has the header fields of its answer and the keys of the call', () => {
   const [ip, account] = [
     new Rule('ip', '1/90s', { by: ['address'] }),
     new Rule('account', '1/90s', { by: ['account'] }),
@@ -92,7 +92,7 @@ const refused =
     return true
   }
 
-it('what is no plain object is no object of options, and no moment', async () => {
+it('a value that is not a plain object is refused as options and as a moment', async () => {
   for (const odd of [new Date(0), [], new Map([['capacity', 1]]), Promise.resolve(), new Number(5)]) {
     assert.throws(() => new Limiter(odd), refused('options must be a plain object'))
     const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1h' })
@@ -102,7 +102,7 @@ it('what is no plain object is no object of options, and no moment', async () =>
   }
 })
 
-it('an unknown option is refused by its name, wherever options are taken', () => {
+it('an unknown option is refused by its name, wherever options are accepted', () => {
   const key = new Rule('any', '5/1m').key('a')
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
   const limiter = new Limiter()
@@ -129,7 +129,7 @@ it('an unknown option is refused by its name, wherever options are taken', () =>
   assert.deepEqual([strikes.size, limiter.size], [0, 1])
 })
 
-it('a store that is none is refused, and so is a mode that does not exist', () => {
+it('an invalid store is refused, and so is an unknown mode', () => {
   for (const make of [
     (options) => new Limiter(options),
     (options) => new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', ...options }),
@@ -145,7 +145,7 @@ it('a store that is none is refused, and so is a mode that does not exist', () =
   }
 })
 
-it('a moment that is none is refused, and nothing is counted', () => {
+it('an invalid moment is refused, and nothing is counted', () => {
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m' })
   for (const now of [-1, -0.002, 2 ** 52, Number.NaN, Number.POSITIVE_INFINITY, '5', true, {}, 5n]) {
     assert.throws(() => strikes.attemptSync('a', { now }), ConfigError, String(now))
@@ -153,7 +153,7 @@ it('a moment that is none is refused, and nothing is counted', () => {
   assert.equal(strikes.size, 0)
 })
 
-it('a moment within a moment, and a clock that tells no number, are refused', () => {
+it('a nested moment and a clock that returns no number are refused', () => {
   const limiter = new Limiter()
   const key = new Rule('any', '5/1m').key('a')
   assert.throws(() => limiter.decideSync(key, { now: { now: 0 } }), ConfigError)
@@ -166,7 +166,7 @@ it('a moment within a moment, and a clock that tells no number, are refused', ()
   }
 })
 
-it('the moment may be a bare number, an option, or left out', () => {
+it('the moment may be a number, an option, or left out', () => {
   const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m' })
   strikes.attemptSync('a', 1000)
   assert.equal(strikes.retryAfterMsSync('a', { now: 2000.5 }), 58_999.5)
@@ -175,7 +175,7 @@ it('the moment may be a bare number, an option, or left out', () => {
     assert.equal(strikes.lockedSync('a', at), false)
 })
 
-it('what is no key of a rule is refused', () => {
+it('a value that no rule made is refused as a key', () => {
   const limiter = new Limiter()
   const key = new Rule('any', '5/1m').key('a')
   const error = refused('a key must be made by a rule: rule.key(...) or rule.ipKey(...)')
@@ -188,7 +188,7 @@ it('what is no key of a rule is refused', () => {
   assert.equal(limiter.size, 0)
 })
 
-it('two rules of one name that disagree are refused by the call that shows it', () => {
+it('two rules of one name that differ are refused by the first call with both', () => {
   const limiter = new Limiter()
   limiter.decideSync(new Rule('login', '5/1m').key('a'))
   limiter.decideSync(new Rule('login', '5/60s').key('a'))

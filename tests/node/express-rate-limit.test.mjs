@@ -1,4 +1,4 @@
-/** The store behind express-rate-limit's own middleware, over HTTP, under Express 4 and 5. */
+/** The store behind express-rate-limit's own middleware, over HTTP, in Express 4 and 5. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ConfigError, InvalidKeyError, LimiterUnavailable, ManualClock } from 'doorkeep'
@@ -18,7 +18,7 @@ for (const [version, express] of [
   ['Express 4', express4],
   ['Express 5', express5],
 ]) {
-  /** A service behind `rateLimit`; `handle` answers, by default 200. */
+  /** A service behind `rateLimit`; `handle` answers, by default with 200. */
   const guarded = async (test, options, handle = (_req, res) => res.sendStatus(200)) => {
     const app = express()
     const seen = { handled: 0 }
@@ -39,7 +39,7 @@ for (const [version, express] of [
   const times = (list, status) => list.filter((one) => one === status).length
 
   describe(`express-rate-limit in ${version}`, () => {
-    it('of 200 requests at once as many pass as the limit says, in memory and in two services over Redis', async (test) => {
+    it('of 200 parallel requests exactly the limit passes, in memory and in two services over Redis', async (test) => {
       const alone = await guarded(test, { limit: 7, store: memory() })
       assert.equal(times(await statuses(200, alone.get), 200), 7)
       assert.equal(alone.seen.handled, 7)
@@ -55,7 +55,7 @@ for (const [version, express] of [
       assert.equal(services[0].seen.handled + services[1].seen.handled, 7)
     })
 
-    it('a refused request is told the wait of the rate, and hammering does not prolong it', async (test) => {
+    it('a refused request gets the wait of the rate, and hammering does not prolong it', async (test) => {
       const clock = new ManualClock(1000)
       const { get } = await guarded(test, { limit: 5, store: memory({ clock }) })
       assert.deepEqual(await statuses(5, get), [200, 200, 200, 200, 200])
@@ -69,7 +69,7 @@ for (const [version, express] of [
       assert.deepEqual(await statuses(2, get), [200, 429])
     })
 
-    it('what remains is counted down in the headers, and full again when they say', async (test) => {
+    it('the headers count down what remains, and reset when they announced', async (test) => {
       const clock = new ManualClock(1000)
       const { get } = await guarded(test, { limit: 3, store: memory({ clock }) })
       const said = async () => {
@@ -82,7 +82,7 @@ for (const [version, express] of [
       assert.deepEqual(await said(), ['3', '2', '"3-in-1min"; r=2; t=20'])
     })
 
-    it('a failed request that is skipped gives back its own charge', async (test) => {
+    it('a failed request that is skipped gives back what it counted', async (test) => {
       const { get } = await guarded(test, { limit: 2, skipFailedRequests: true, store: memory() }, (req, res) =>
         res.sendStatus(req.query.fail ? 500 : 200),
       )
@@ -97,9 +97,9 @@ for (const [version, express] of [
         { skipSuccessfulRequests: true, requestWasSuccessful: (_req, res) => res.statusCode !== 401 },
       ],
     ]) {
-      it(`a refused request frees no other's charge under ${how}`, async (test) => {
+      it(`a refused request gives back nothing that another counted, under ${how}`, async (test) => {
         const { get, seen } = await guarded(test, { limit: 3, ...skipping, store: memory() }, (_req, res) =>
-          // Under skipFailedRequests what counts is a success, under the other a wrong password.
+          // Under skipFailedRequests a success counts, otherwise a wrong password.
           res.sendStatus(skipping.skipFailedRequests ? 200 : 401),
         )
         await statuses(20, get)
@@ -108,7 +108,7 @@ for (const [version, express] of [
       })
     }
 
-    it('a store that is down is decided in memory, lets everybody pass when open, and is 503 when closed', async (test) => {
+    it('with the store down, local decides in memory, open lets every request pass, and closed answers 503', async (test) => {
       const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
       const answers = {}
       const faults = []
@@ -116,7 +116,7 @@ for (const [version, express] of [
       for (const onError of ['local', 'open', 'closed']) {
         const counting = new DoorkeepStore({ store, name: 'api', onError })
         const { get } = await guarded(test, { limit: 2, store: counting, logger })
-        // At once, so which of them is denied is open.
+        // In parallel, so which of them is denied is not determined.
         answers[onError] = (await statuses(3, get)).sort()
         if (onError === 'closed') assert.equal((await get()).headers.get('retry-after'), '1')
       }
@@ -124,13 +124,13 @@ for (const [version, express] of [
       assert.deepEqual(faults, [])
     })
 
-    it('what cannot be counted is refused, also when errors of the store are to pass', async (test) => {
+    it('a request that cannot be counted is refused, even when store errors should pass', async (test) => {
       const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
       const closed = () => new DoorkeepStore({ store, name: 'api', onError: 'closed' })
       const cases = [
         [503, () => ({ limit: 2, store: closed() })],
         [400, () => ({ limit: 2, store: memory(), keyGenerator: () => '' })],
-        // Without the header that is made of the key, which fails at this one.
+        // Without the header that is made of the key, which fails for this one.
         [400, () => ({ limit: 2, store: memory(), keyGenerator: () => undefined, standardHeaders: false })],
       ]
       for (const [expected, options] of cases) {
@@ -141,7 +141,7 @@ for (const [version, express] of [
       }
     })
 
-    it('a rate that cannot be fails rateLimit at once, as in 7, or every request, as in 8', async (test) => {
+    it('an invalid rate fails rateLimit immediately in version 7, and every request in version 8', async (test) => {
       for (const options of [{ limit: () => 2 }, { limit: -1 }, { limit: 2, windowMs: 0 }]) {
         for (const [passOnStoreError, expected] of [
           [false, 500],
@@ -169,7 +169,7 @@ describe('DoorkeepStore', () => {
   }
   const hits = async (store, key) => (await store.get(key))?.totalHits
 
-  it('tells how far a client has come, and nothing of one that has done nothing', async () => {
+  it('reports what a client has used, and nothing for a client without requests', async () => {
     const store = ready()
     assert.equal(await store.get('a'), undefined)
     for (let n = 0; n < 7; n += 1) await store.increment('a')
@@ -191,7 +191,7 @@ describe('DoorkeepStore', () => {
     assert.equal(await hits(store, 'b'), undefined)
   })
 
-  it('takes back once what the same flow counted last, and nothing when another key is named or nothing was counted', async () => {
+  it('takes back once what the same request counted last, and nothing for another key or without a count', async () => {
     const store = ready()
     await store.increment('a')
     await (async () => {
@@ -208,13 +208,13 @@ describe('DoorkeepStore', () => {
     assert.equal(await hits(other, 'a'), undefined)
   })
 
-  it('counts nothing before rateLimit has given it the limit', async () => {
+  it('counts nothing before rateLimit has passed it the limit', async () => {
     await assert.rejects(memory().increment('a'), ConfigError)
     assert.equal(await memory().get('a'), undefined)
     await memory().decrement('a')
   })
 
-  it('rejects with errors that Express answers by itself', async (test) => {
+  it('rejects with errors that Express can answer', async (test) => {
     await assert.rejects(ready().increment(''), (error) => error instanceof InvalidKeyError && error.status === 400)
     const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
     const closed = ready({ store, name: 'api', onError: 'closed', clock: undefined })
@@ -222,7 +222,7 @@ describe('DoorkeepStore', () => {
     assert.equal(await closed.get('a'), undefined)
   })
 
-  it('over a store needs a name, keeps limits of two names apart, and no address there', async (test) => {
+  it('needs a name over a store, separates limits of two names, and stores no address', async (test) => {
     const server = await startServer(test)
     const { store } = openStore(test, server.url, { timeout: '2s' })
     assert.throws(() => new DoorkeepStore({ store }), new ConfigError('a DoorkeepStore with a store must have a name'))
@@ -234,7 +234,7 @@ describe('DoorkeepStore', () => {
     assert.deepEqual([api.localKeys, api.prefix, memory().localKeys], [false, 'api', true])
   })
 
-  it('counts for stats as every limiter does, and refuses options that it does not know', async () => {
+  it('has stats like every limiter, and refuses unknown options', async () => {
     const store = ready()
     for (let n = 0; n < 7; n += 1) await store.increment('a')
     const { allowed, denied } = store.stats()

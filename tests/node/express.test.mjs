@@ -1,4 +1,4 @@
-/** What is true of the guards of Express 4 and 5 alone; what all frameworks share is in `guards.test.mjs`. */
+/** What is specific to the guards of Express 4 and 5; what all frameworks share is in `guards.test.mjs`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import {
@@ -35,7 +35,7 @@ for (const [version, express] of [
   ['Express 5', express5],
 ]) {
   describe(version, () => {
-    it('a denial after somebody else has answered changes nothing and ends nothing', async (test) => {
+    it('a denial after another answer has begun changes nothing', async (test) => {
       const app = express()
       app.use((_req, res, next) => {
         res.sendStatus(503)
@@ -50,7 +50,7 @@ for (const [version, express] of [
       for (const path of ['/', '/', '/', '/odd', '/']) assert.equal((await post(path, {})).status, 503)
     })
 
-    it('rules on addresses count every request of a router, before its body is read and whatever its route', async (test) => {
+    it('rules on addresses count every request of a router, before its body is read, on any route', async (test) => {
       const few = new Rule('few-ip', '3/1m', { by: ['address'] })
       const app = express()
       app.get('/outside', (_req, res) => res.sendStatus(204))
@@ -69,7 +69,7 @@ for (const [version, express] of [
       assert.equal(await status('/outside'), 204)
     })
 
-    it('an error that is named, once the answer has begun, leaves a guess: the client may have read whether it was right', async (test) => {
+    it('a named error leaves the guess counted once the answer has begun: the client may have read whether it was right', async (test) => {
       const one = limiter()
       const app = express()
       app.post('/', express.json(), guard({ limiter: one, keys, giveBackOn: Error }), (_req, res, next) => {
@@ -83,7 +83,7 @@ for (const [version, express] of [
       assert.equal(one.peekSync(annsKey).remaining, 4)
     })
 
-    it('an error handler of ones own gives back what a guard names, and what it cancels is all', async (test) => {
+    it('a custom error handler gives back what a guard names, or cancels everything', async (test) => {
       const one = limiter()
       const few = new Rule('few-ip', '9/1m', { by: ['address'] })
       const app = express()
@@ -107,7 +107,7 @@ for (const [version, express] of [
       assert.deepEqual(left(), [7, 4])
     })
 
-    it('errors of doorkeep have their status where Express itself answers them', async (test) => {
+    it('errors of doorkeep have their status when Express itself answers them', async (test) => {
       const app = express()
       app.set('env', 'test')
       app.get('/:at', (req, _res, next) => next(errors[req.params.at]))
@@ -131,7 +131,7 @@ for (const [version, express] of [
     })
 
     describe('before passport-local', () => {
-      /** A login in the order that counts: the guard, then the password, then the settling. */
+      /** A login in the right order: the guard, then the password, then settling. */
       const passported = async (test, verify) => {
         const one = limiter()
         const seen = { verified: 0 }
@@ -198,7 +198,7 @@ it('a guard without a limiter or keys, or with an unknown option, is refused whe
   }
 })
 
-it('a guard that refuses what no parser has read says once that it stands in front of the parser', async (test) => {
+it('a guard that refuses a request with an unread body warns once that its parser comes too late', async (test) => {
   const warned = []
   const remember = ({ code }) => warned.push(code)
   process.on('warning', remember)

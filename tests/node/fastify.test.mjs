@@ -1,4 +1,4 @@
-/** What is true of the guard and the plugin for Fastify alone; what all frameworks share is in `guards.test.mjs`. */
+/** What is specific to the guard and the plugin for Fastify; what all frameworks share is in `guards.test.mjs`. */
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ for (const [version, create] of [
       return { app, login }
     }
 
-    it('a denial is the same bytes whatever the schema, the serializer and the error handler of the route say', async (test) => {
+    it('a denial has the same bytes with any schema, serializer and error handler of the route', async (test) => {
       const { app, login } = open(test)
       const nothing = { type: 'object', properties: {} }
       app.setReplySerializer(() => 'serialized')
@@ -42,7 +42,7 @@ for (const [version, create] of [
       assert.equal(headers['content-type'], 'application/json; charset=utf-8')
     })
 
-    it('what the schema of a route refuses is answered before the guard counts it', async (test) => {
+    it('a request that the schema of a route refuses is answered before the guard counts it', async (test) => {
       const one = limiter()
       const { app, login } = open(test)
       const schema = { body: { type: 'object', required: ['email'], properties: { email: { type: 'string' } } } }
@@ -51,7 +51,7 @@ for (const [version, create] of [
       assert.equal(one.size, 0)
     })
 
-    it('a reply that another hook has sent meanwhile is left as it is', async (test) => {
+    it('a reply that another hook has sent meanwhile is not changed', async (test) => {
       const warnings = []
       const { app, login } = open(test, { logger: { level: 'warn', stream: { write: (line) => warnings.push(line) } } })
       let ran = 0
@@ -91,7 +91,7 @@ for (const [version, create] of [
       assert.deepEqual((await login('/free')).json(), { none: true })
     })
 
-    it('the attempt is of its own request, also when requests overlap', async (test) => {
+    it('each request has its own attempt, even when requests overlap', async (test) => {
       const one = limiter()
       const { app, login } = open(test)
       const attempts = new Set()
@@ -106,7 +106,7 @@ for (const [version, create] of [
       assert.equal(attempts.size, 20)
     })
 
-    it('errors of doorkeep have their status where Fastify itself answers them, and are answered by a handler at the root', async (test) => {
+    it('errors of doorkeep have their status when Fastify answers them, and are answered by a handler at the root', async (test) => {
       const errors = [new InvalidKeyError('empty'), new RateLimitExceeded(), new ConfigError('misspelt')]
       for (const [handler, ...said] of [
         [undefined, ['code', 'DOORKEEP_INVALID_KEY'], ['code', 'DOORKEEP_RATE_LIMIT_EXCEEDED']],
@@ -131,7 +131,7 @@ for (const [version, create] of [
       }
     })
 
-    it('an error handler of ones own gives back what a guard names', async (test) => {
+    it('a custom error handler gives back what a guard names', async (test) => {
       const one = limiter()
       const few = new Rule('few-ip', '9/1m', { by: ['address'] })
       const { app, login } = open(test)
@@ -160,7 +160,7 @@ for (const [version, create] of [
         return answers
       }
 
-      it('is for the instance on which it is registered and for all below it, also those that come later', async (test) => {
+      it('applies to the instance where it is registered and to all below it, even later ones', async (test) => {
         const { app } = open(test)
         app.register(async (child) => {
           child.get('/before', async () => 'in')
@@ -175,7 +175,7 @@ for (const [version, create] of [
         assert.deepEqual(await statuses(app, '/before', 1), [429])
       })
 
-      it('at the root counts what has no route, too', async (test) => {
+      it('at the root also counts requests without a route', async (test) => {
         const { app } = open(test)
         await app.register(doorkeep, options())
         assert.deepEqual(await statuses(app, '/nowhere', 3), [404, 404, 429])
@@ -208,7 +208,7 @@ for (const [version, create] of [
         assert.equal(parsed, 2)
       })
 
-      it('leaves the store open when the application closes, since it is not its own', async (test) => {
+      it('leaves the store open when the application closes, since it does not own it', async (test) => {
         const server = await startServer(test)
         const { store } = openStore(test, server.url)
         const shared = new Limiter({ store })
@@ -219,7 +219,7 @@ for (const [version, create] of [
         assert.deepEqual((await shared.peek(few.ipKey('127.0.0.1'))).degraded, false)
       })
 
-      it('refuses options that are wrong while the application starts', async (test) => {
+      it('refuses invalid options while the application starts', async (test) => {
         const { app } = open(test)
         app.register(doorkeep, { limiter: limiter() })
         await assert.rejects(app.ready(), ConfigError)

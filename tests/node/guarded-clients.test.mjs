@@ -1,4 +1,7 @@
-/** Who is taken for whom behind the guard of every framework, over HTTP: addresses, spellings, and whose success it was. */
+/**
+ * How the guards of every framework identify clients and accounts, over HTTP: addresses, spellings, and whose success
+ * it was.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -12,7 +15,7 @@ const strikes = (name, threshold, by, options) =>
 
 for (const { name, login, clientAddress } of frameworks) {
   describe(name, () => {
-    /** A login whose handler answers `right`; gives a function that tells the status of one attempt. */
+    /** A login whose handler answers `right`; returns a function that makes one attempt and returns its status. */
     const guarded = async (test, rule, right = async () => 401) => {
       const keys = (req) =>
         keysFor([rule], { address: clientAddress(req, clientIp), account: canonicalEmail(req.body.email) })
@@ -43,7 +46,7 @@ for (const { name, login, clientAddress } of frameworks) {
       }
     })
 
-    it('an IPv4 address is one in every spelling', async (test) => {
+    it('an IPv4 address is one client in every spelling', async (test) => {
       const attempt = await guarded(test, strikes('by-address', 4, ['address']))
       const same = [
         '::ffff:192.0.2.1',
@@ -65,7 +68,7 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.deepEqual(await each(attempt, malformed), [401, 401, 401, 429])
     })
 
-    it('of a request with more lines of headers than Node keeps no header is believed', async (test) => {
+    it('no header is believed in a request with more header lines than Node keeps', async (test) => {
       const seen = []
       const rule = strikes('by-address', 100, ['address'])
       const keys = (req) => {
@@ -95,7 +98,7 @@ for (const { name, login, clientAddress } of frameworks) {
       }
     })
 
-    it('an account is one in every spelling, and others stay apart', async (test) => {
+    it('an account is one in every spelling, and others stay distinct', async (test) => {
       const attempt = await guarded(test, strikes('by-account', 3, ['account']))
       const spelled = async (emails) => {
         const statuses = []
@@ -116,7 +119,7 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.deepEqual(await spelled(odd), [401, 401, 401, 401])
     })
 
-    it('own successes between guesses give no fresh budget to the address', async (test) => {
+    it("an attacker's own successes between guesses give the address no fresh budget", async (test) => {
       const rule = strikes('by-address', 5, ['address'])
       const attempt = await guarded(test, rule, async ({ body, attempt }) => {
         if (!body.right) return 401
@@ -128,7 +131,7 @@ for (const { name, login, clientAddress } of frameworks) {
         statuses.push(await attempt('203.0.113.9', undefined, { right, how: 'giveBack' }))
       }
       assert.deepEqual(statuses, [401, 401, 204, 401, 401, 204, 401, 429])
-      // To forgive an address is refused, unless it is asked for by name.
+      // Forgiving an address is refused, unless it is requested explicitly.
       assert.equal(await attempt('203.0.113.10', undefined, { right: true, how: 'forgive' }), 500)
       assert.equal(await attempt('203.0.113.10', undefined, { right: true, how: 'forgiveAddress' }), 204)
     })

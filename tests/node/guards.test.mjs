@@ -1,4 +1,4 @@
-/** What the guards of every framework do alike, in front of real login routes, over HTTP. */
+/** What the guards of every framework have in common, in front of real login routes, over HTTP. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -76,7 +76,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       assert.deepEqual([unknown.status, unknown.text], [known.status, known.text])
     })
 
-    it('a denial that never ends carries no Retry-After', async (test) => {
+    it('a denial that never ends has no Retry-After', async (test) => {
       const dear = { limiter: limiter(), keys: byAddress, cost: 1001 }
       const { post } = await login(test, { guards: [dear], handle: verify })
       const { status, headers } = await post('/login', guess)
@@ -98,7 +98,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       assert.equal(local.seen.verified, 5)
     })
 
-    it('two services with one store verify five of fifty guesses at once', async (test) => {
+    it('two services with one store verify five of fifty parallel guesses', async (test) => {
       const server = await startServer(test)
       const services = []
       for (let n = 0; n < 2; n += 1) {
@@ -110,7 +110,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       assert.equal(services[0].seen.verified + services[1].seen.verified, 5)
     })
 
-    it('a key that cannot be counted is 400, whether its function is async or not', async (test) => {
+    it('an invalid key is 400, whether its function is async or not', async (test) => {
       const one = limiter()
       for (const of of [keys, async (req) => keys(req)]) {
         const { seen, post } = await login(test, { guards: [{ limiter: one, keys: of }], handle: verify })
@@ -123,7 +123,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       assert.equal(one.size, 0)
     })
 
-    it('any other error of the keys goes to the error handler, and so does what is no key', async (test) => {
+    it('any other error of the keys reaches the error handler, and so does a value that is not a key', async (test) => {
       for (const [of, failed] of [
         [() => assert.fail('no keys today'), 'no keys today'],
         [async () => assert.fail('no keys today'), 'no keys today'],
@@ -162,8 +162,8 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
 
     for (const answersErrors of [false, true]) {
       const how = answersErrors ? ', with the error handler of the adapter' : ''
-      it(`a password check that rejects looks at five of a hundred guesses${how}`, async (test) => {
-        // As the verify of argon2 does in Python, and many a wrapper in Node.
+      it(`a password check that rejects runs for five of a hundred guesses${how}`, async (test) => {
+        // Like argon2's verify in Python, and many wrappers in Node.
         class MismatchError extends Error {}
         const { seen, post } = await login(test, {
           guards: [{ limiter: limiter(), keys, giveBackOn: [RangeError] }],
@@ -178,9 +178,9 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.deepEqual(answers.filter(({ status }) => status === 429).length, 95)
       })
 
-      it(`a code that is checked before the request crashes is checked as often as its rule admits${how}`, async (test) => {
+      it(`a code is checked as often as its rule admits, even if the request crashes afterwards${how}`, async (test) => {
         const code = new StrikeRule('otp', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
-        // The client chooses the text that is too long for its column, and so whether the audit row fails.
+        // The client chooses the string that is too long for its column, and hence whether the audit row fails.
         const audit = (agent) => {
           if (agent.length > 255)
             throw Object.assign(new Error('value too long for type varchar(255)'), { status: 500 })
@@ -204,7 +204,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       const byAccount = new StrikeRule('login-account', { threshold: 5, lockoutWindow: '15m', by: ['account'] })
       const one = limiter()
       const keysOf = (req, account = canonicalEmail(req.body.email)) => keysFor([byAccount], { account })
-      // As a database does whose collation ignores accents.
+      // Like a database whose collation ignores accents.
       const stored = (email) => email.normalize('NFD').replaceAll(/\p{M}/gu, '')
       let checks = 0
       const { post } = await login(test, {
@@ -221,14 +221,14 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         `a${accents[n % 6]}n${accents[Math.floor(n / 6) % 6]}n${accents[Math.floor(n / 36)]}@example.com`
       const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => post('/login', { email: alias(n) })))
       assert.equal(checks, 5)
-      // Denied by the account's own budget looks like a wrong password.
+      // A denial by the account's own budget looks like a wrong password.
       const bytes = new Set(answers.map(({ status, text }) => `${status} ${text}`))
       assert.equal(bytes.size, 1)
       assert.deepEqual([...new Set(answers.map(({ status }) => status))], [401])
       assert.equal((await post('/login', { email: 'ann@example.com' })).status, 429)
     })
 
-    it('a redirect after a wrong password is no success', async (test) => {
+    it('a redirect after a wrong password is not a success', async (test) => {
       const one = limiter()
       const { post } = await login(test, { guards: [{ limiter: one, keys }], handle: async () => 302 })
       const statuses = []
@@ -283,7 +283,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 994)
     })
 
-    it('guards of two limiters have an attempt each', async (test) => {
+    it('guards of two limiters have one attempt each', async (test) => {
       const [first, second] = [limiter(), limiter()]
       const { post } = await login(test, {
         guards: [
@@ -306,14 +306,14 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       const clientIp = new ClientIp({ trustedProxies: ['127.0.0.1'] })
       const of = (address) => ({ 'x-forwarded-for': address })
 
-      it('every request is counted, and a denial is that of a guard', async (test) => {
+      it('every request is counted, and denied as by a guard', async (test) => {
         const { post } = await login(test, { addresses: { limiter: limiter(), rules: [few] }, handle: verify })
         for (const path of ['/open', '/login', '/open']) assert.notEqual((await post(path, guess)).status, 429)
         const { status, text, headers } = await post('/open', {})
         assert.deepEqual([status, text, headers.get('retry-after')], [429, '{"error":"too many attempts"}', '20'])
       })
 
-      it('a guard goes on with the same attempt: what is counted already is not counted again', async (test) => {
+      it('a guard continues the same attempt: a key that was counted is not counted again', async (test) => {
         const one = limiter()
         const both = (req) => [few.ipKey(req.ip), account.key(req.body.email, network(req.ip))]
         const handle = async ({ attempt }) => {
@@ -353,7 +353,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.deepEqual(statuses, [204, 204, 204, 429])
       })
 
-      it('over a Unix socket they are left out, and rules on accounts stand', async (test) => {
+      it('over a Unix socket they are left out, and rules on accounts still apply', async (test) => {
         const folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
         test.after(() => rm(folder, { recursive: true }))
         const socketPath = join(folder, 'socket')
@@ -386,7 +386,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.deepEqual({ ...one.stats().allowed }, { 'login-account': 5 })
       })
 
-      it('other rules than those by the address alone are refused, and so is an unknown option', async (test) => {
+      it('rules that are not by the address alone are refused, and so is an unknown option', async (test) => {
         const one = limiter()
         for (const addresses of [
           { limiter: one },
@@ -411,7 +411,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         [few.ipKey('127.0.0.1'), ip.ipKey('127.0.0.1'), annsKey].map((k) => one.peekSync(k).remaining)
       class Outage extends Error {}
       class DeadlockDetected extends Outage {}
-      /** A login that fails as the test says, behind a rule on addresses and two guards. */
+      /** A login that fails as the test specifies, behind a rule on addresses and two guards. */
       const failing = async (test, fail, { giveBackOn = Outage, addresses = true, ...options } = {}) => {
         const one = limiter()
         const served = await login(test, {
@@ -430,7 +430,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         throw error
       }
 
-      it('an error that a guard names gives back what was counted, and never what an address alone was counted on', async (test) => {
+      it('an error that a guard names gives back everything but counts on an address alone', async (test) => {
         for (const error of [new Outage('gone'), new DeadlockDetected('gone')]) {
           const { one, post } = await failing(test, throwing(error))
           for (const [remains, address] of [
@@ -467,7 +467,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         )
       })
 
-      it('whatever is not named is a guess, whatever its status, and so are an abort and errors of doorkeep', async (test) => {
+      it('an error that is not named leaves a guess, whatever its status, and so do an abort and errors of doorkeep', async (test) => {
         const admitted = new Limiter().decideSync(account.key('a'))
         const ofOurs = [
           AbortSignal.abort().reason,
@@ -551,7 +551,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.deepEqual(left(gone.one), [8, 999, 4])
       })
 
-      it('an error after the answer has begun gives nothing back: it may have said whether the guess was right', async (test) => {
+      it('an error after the answer has begun gives nothing back: the answer may have revealed whether the guess was right', async (test) => {
         const begun = await failing(test, async (_req, response) => {
           response.writeHead(200)
           response.end('wrong')
@@ -561,7 +561,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         assert.deepEqual(left(begun.one), [8, 999, 4])
       })
 
-      it('a success and a failure stand, whatever fails after them', async (test) => {
+      it('a success and a failure are final, whatever fails after them', async (test) => {
         for (const [settle, remains] of [
           [(attempt) => attempt.success({ forgive: [account] }), 5],
           [(attempt) => attempt.failure(), 4],
@@ -575,7 +575,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         }
       })
 
-      it('an error that is named, behind a store that is gone, gives back where it was counted and fails no further', async (test) => {
+      it('a named error gives back where it was counted, and does not fail when the store is gone', async (test) => {
         const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
         for (const onError of ['local', 'open']) {
           const one = new Limiter({ store, onError })
@@ -592,11 +592,11 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
       })
     })
 
-    describe('asked for more or less in its headers', () => {
+    describe('with options for its headers', () => {
       const three = new Rule('three', '3/1m', { by: ['account'] })
       const byAccount = (req) => three.key(req.body.email)
 
-      it('rounds the wait of a rule on accounts up, and that of a rule on addresses not', async (test) => {
+      it('rounds up the wait of a rule on accounts, but not that of a rule on addresses', async (test) => {
         const few = new Rule('few-ip', '3/1m', { by: ['address'] })
         for (const [of, wait] of [
           [byAccount, '60'],
@@ -612,7 +612,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         await assert.rejects(login(test, { guards, handle: verify }), ConfigError)
       })
 
-      it('sends the RateLimit fields only when asked, on all answers then', async (test) => {
+      it('sends the RateLimit fields only on request, and then on all answers', async (test) => {
         for (const rateLimit of [undefined, false, true]) {
           const guards = [{ limiter: limiter(), keys: byAccount, rateLimit }]
           const { post } = await login(test, { guards, handle: async () => 401 })
@@ -629,7 +629,7 @@ for (const { name, login, attemptOf, clientAddress } of frameworks) {
         }
       })
 
-      it('sends the RateLimit fields of all guards of a request, of a denied one too', async (test) => {
+      it('sends the RateLimit fields of all guards of a request, including one that denies', async (test) => {
         const one = limiter()
         const addresses = { limiter: one, rules: [new Rule('wide', '600/1m', { by: ['address'] })], rateLimit: true }
         const guards = [{ limiter: one, keys: byAccount, rateLimit: true }]

@@ -1,4 +1,4 @@
-/** What JavaScript holds without seeing inside: each native function takes what it made itself, and of its own kind. */
+/** Opaque native values: each function accepts only what this module made, and only of the right kind. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -26,7 +26,7 @@ const makers = {
     return native.limiter(100, IN_MEMORY).attempt(1)
   },
 }
-/** What each kind of handle is given to, and by what function. */
+/** Where each kind of handle is passed, by function. */
 const uses = {
   store: {
     storeClose: (handle) => native.storeClose(handle),
@@ -69,7 +69,7 @@ describe('a handle', () => {
   after(() => rmSync(folder, { recursive: true, force: true }))
 
   for (const { kind, name, use } of taking) {
-    it(`of its own kind is taken by ${name}`, () => {
+    it(`of its own kind is accepted by ${name}`, () => {
       assert.ok(!refused(use(makers[kind]())))
     })
 
@@ -89,7 +89,7 @@ describe('a handle', () => {
       assert.ok(refused(use(foreign.forge(makers[kind]()))))
     })
 
-    it(`that is none is refused by ${name}`, () => {
+    it(`that is any other value is refused by ${name}`, () => {
       const values = [{}, [], 'handle', 1, true, null, Symbol('handle'), 1n, () => {}, new ArrayBuffer(64)]
       for (const value of [...values, new Proxy({}, {})]) {
         assert.ok(refused(use(value)), typeof value)

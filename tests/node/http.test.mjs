@@ -1,4 +1,4 @@
-/** HTTP answers of real limiters, and what is no decision; the rest is in the vectors. */
+/** HTTP answers of real limiters, and invalid decisions; the rest is in the vectors. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AttemptLimiter, ConfigError, FixedWindow, http, Limiter, lint, presets, Rule } from 'doorkeep'
@@ -9,7 +9,7 @@ const rule = new Rule('login', '1/1m', { by: ['account'] })
 const now = 0
 
 describe('the answer over HTTP', () => {
-  it('takes the decision of every limiter', () => {
+  it('accepts the decision of every limiter', () => {
     const limiter = new Limiter()
     const keys = [rule.key('ann')]
     assert.equal(http.status(limiter.decideSync(keys, { now })), 200)
@@ -36,7 +36,7 @@ describe('the answer over HTTP', () => {
     assert.deepEqual(answers[0], answers[1])
   })
 
-  it('refuses a decision that was not awaited, which is no admission', () => {
+  it('refuses a decision that was not awaited, which is not an admission', () => {
     const promise = new Limiter().decide(rule.key('ann'))
     for (const odd of [promise, undefined, null, true, {}, { allowed: true }]) {
       assert.throws(() => http.status(odd), ConfigError)
@@ -45,7 +45,7 @@ describe('the answer over HTTP', () => {
     return promise
   })
 
-  it('refuses unknown options, keys that are none and steps that are not whole seconds', () => {
+  it('refuses unknown options, invalid keys and steps that are not whole seconds', () => {
     const decision = new Limiter().decideSync(rule.key('ann'))
     assert.throws(() => http.headers(decision, { round_up: 1000 }), /unknown option, option=`round_up`/)
     assert.throws(() => http.headers(decision, { keys: ['ann'] }), ConfigError)

@@ -77,7 +77,7 @@ describe('the client', () => {
     for (const peer of [undefined, null, '', 'testclient']) assert.equal(behind.resolve(peer, {}), null)
   })
 
-  it('is the last trusted hop when a value names no address', () => {
+  it('is the last trusted hop when a value contains no address', () => {
     const values = [
       5,
       Number.NaN,
@@ -92,13 +92,13 @@ describe('the client', () => {
     for (const value of values) assert.equal(behind.resolve(PROXY, { 'x-forwarded-for': value }), PROXY)
   })
 
-  it('does not see what was put on every object', () => {
+  it('ignores what was put on Object.prototype', () => {
     const inherited = Object.create({ 'x-forwarded-for': '6.6.6.6' })
     assert.equal(behind.resolve(PROXY, inherited), PROXY)
     assert.equal(behind.resolve(PROXY, [['__proto__', '6.6.6.6']]), PROXY)
   })
 
-  it('is not looked for in what holds no headers, or behind a peer that is no text', () => {
+  it('is refused for invalid headers, or a peer that is not a string', () => {
     const fault = (message) => (error) => error instanceof ConfigError && error.message === message
     for (const headers of [
       undefined,
@@ -119,7 +119,7 @@ describe('the client', () => {
     }
   })
 
-  it('takes an error of a getter to the caller', () => {
+  it('passes an error of a getter to the caller', () => {
     const broken = {
       get 'x-forwarded-for'() {
         throw new RangeError('gone')
@@ -136,7 +136,7 @@ describe('the client', () => {
     assert.equal(behind.resolve(PROXY, { 'x-forwarded-for': '203.0.113.9' }), '203.0.113.9')
   })
 
-  it('of a header of ten megabytes is known at once', () => {
+  it('is found quickly in a header of ten megabytes', () => {
     const pieces = ['10.0.0.2,', '1', '"', '\\', ';', ' ', 'é,', 'for=10.0.0.2,', 'for=10.0.0.2;', '=', '[', '\ud800']
     for (const header of ['x-forwarded-for', 'forwarded', 'x-real-ip']) {
       const clientIp = new ClientIp({ trustedProxies: ['10.0.0.0/8'], header })
@@ -158,7 +158,7 @@ describe('the client', () => {
     assert.deepEqual(outcomes, [Allowed, Allowed, AllowedLastAttempt, Denied, Denied, Denied])
   })
 
-  it('is found by a ClientIp that says what it trusts', () => {
+  it('is found by a ClientIp that shows what it trusts', () => {
     const clientIp = new ClientIp({
       trustedProxies: ['10.0.0.0/8', '2001:DB8::1', '::ffff:192.0.2.0/120'],
       header: 'Forwarded',
@@ -170,7 +170,7 @@ describe('the client', () => {
     assert.deepEqual(new ClientIp({ trustedProxies: '10.0.0.0/8' }).trustedProxies, ['10.0.0.0/8'])
   })
 
-  it('is not looked for by a ClientIp that is configured wrongly', () => {
+  it('is not found by a ClientIp with an invalid configuration', () => {
     for (const trustedProxies of [[5], [null], ['x'], [['10.0.0.0/8']], 5, {}, '*']) {
       assert.throws(() => new ClientIp({ trustedProxies }), ConfigError)
     }
@@ -191,13 +191,13 @@ describe('a warning', () => {
     return stdout
   }
 
-  it('is given once for a proxy that nobody named, without the address', async () => {
+  it('is given once for a proxy that was not configured, without the address', async () => {
     const code = `const c = new ClientIp(); c.resolve('203.0.113.9', headers); c.resolve('127.0.0.1', {})
       for (let i = 0; i < 9; i += 1) c.resolve('127.0.0.1', headers)`
     assert.equal(await warnings(code), 'DoorkeepWarning DOORKEEP_UNTRUSTED_PROXY false\n')
   })
 
-  it('is not given for a proxy that is named', async () => {
+  it('is not given for a configured proxy', async () => {
     const code = "new ClientIp({ trustedProxies: ['10.0.0.0/8'], header: 'x-real-ip' }).resolve('127.0.0.1', headers)"
     assert.equal(await warnings(code), '')
   })
@@ -210,7 +210,7 @@ describe('a warning', () => {
 })
 
 describe('the spelling', () => {
-  it('of one account gives one key, that of others their own', () => {
+  it('of one account gives one key, and other accounts have their own', () => {
     const key = (text) => loginAccount.key(canonicalEmail(text)).digest
     const same = [' Bob@Example.COM ', 'bob@example.com', '\uff42\uff4f\uff42\uff20example.com'].map(key)
     assert.equal(new Set(same).size, 1)
@@ -218,20 +218,20 @@ describe('the spelling', () => {
     assert.equal(new Set(apart).size, apart.length)
   })
 
-  it('of what is no text does not exist', () => {
+  it('of a value that is not a string is refused', () => {
     for (const bad of [undefined, null, 5, {}, ['ann@a.b'], Symbol('x'), Buffer.from('ann@a.b')]) {
       assert.throws(() => canonicalEmail(bad), { code: 'DOORKEEP_INVALID_KEY', message: 'an email must be text' })
       assert.throws(() => canonicalUsername(bad), { code: 'DOORKEEP_INVALID_KEY', message: 'a username must be text' })
     }
   })
 
-  it('is made with options that are truth values, by their names', () => {
+  it('accepts only booleans as options, and only known names', () => {
     for (const dropTags of [1, 'yes', {}]) assert.throws(() => canonicalEmail('a@b.c', { dropTags }), ConfigError)
     assert.throws(() => canonicalEmail('a@b.c', { drop_tags: true }), ConfigError)
     assert.equal(canonicalEmail('a+b@c.d', { dropTags: true, dropGmailDots: undefined }), 'a@c.d')
   })
 
-  it('of ten megabytes is refused at once', () => {
+  it('of ten megabytes is refused quickly', () => {
     for (const text of ['@', ' ', '\ufdfa', '\ud800'].map((piece) => piece.repeat(10_000_000))) {
       const started = performance.now()
       assert.throws(() => canonicalEmail(text), InvalidKeyError)
@@ -247,7 +247,7 @@ describe('the keys of a request', () => {
   const rules = [loginIp, loginAccount, loginAccountIp]
   const expected = [loginIp.ipKey(address), loginAccount.key(account), loginAccountIp.key(account, network(address))]
 
-  it('are made of the words of their rules', () => {
+  it('are made of the fields in `by` of their rules', () => {
     assert.deepEqual(digests(keysFor(rules, { address, account, unused: 'x' })), digests(expected))
     assert.deepEqual(digests(keysFor(new Set(rules), { address, account })), digests(expected))
     assert.deepEqual(digests(keysFor(loginAccount, { account })), digests([expected[1]]))
@@ -283,7 +283,7 @@ describe('the keys of a request', () => {
     assert.throws(() => keysFor([], { account }), InvalidKeyError)
   })
 
-  it('name the word that has no text', () => {
+  it('name the field that has no string', () => {
     for (const bad of [undefined, null, '', 5, {}]) {
       assert.throws(() => keysFor([loginAccountIp], { address, account: bad }), {
         code: 'DOORKEEP_INVALID_KEY',
@@ -294,7 +294,7 @@ describe('the keys of a request', () => {
     assert.throws(() => keysFor([odd], {}), InvalidKeyError)
   })
 
-  it('refuse an address that is none', () => {
+  it('refuse an invalid address', () => {
     const refusal = { code: 'DOORKEEP_INVALID_KEY', message: 'not an IPv4 or IPv6 address' }
     for (const junk of ['', 'junk', 'testclient', 5]) {
       assert.throws(() => keysFor([loginIp], { address: junk }), refusal)
@@ -302,7 +302,7 @@ describe('the keys of a request', () => {
     }
   })
 
-  it('need an address to be named, be it none', () => {
+  it('need an address, or an explicit null', () => {
     for (const values of [{ account }, { account, address: undefined }, { account, ip: address }]) {
       assert.throws(() => keysFor(rules, values), {
         code: 'DOORKEEP_CONFIG',
@@ -320,7 +320,7 @@ describe('the keys of a request', () => {
     }
   })
 
-  it('need rules that say what they are keyed by', () => {
+  it('need rules with `by`', () => {
     const plain = new Rule('plain', '5/1m')
     assert.throws(() => keysFor([plain], { account }), {
       code: 'DOORKEEP_CONFIG',

@@ -1,4 +1,4 @@
-/** Who is limited when tokens are issued, and by which provider. */
+/** Which subjects are limited when tokens are issued, and by which provider. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ConfigError, InvalidKeyError, IssueGuard, keyFromClaims, RateLimitExceeded, TokenBucket } from 'doorkeep'
@@ -6,14 +6,14 @@ import { ConfigError, InvalidKeyError, IssueGuard, keyFromClaims, RateLimitExcee
 const provider = (allow) => ({ allow, reset() {}, close() {} })
 const bucket = () => new TokenBucket({ rate: 1, window: '1m', clock: () => 0 })
 
-it('a provider that cannot be asked is refused when the guard is made', () => {
+it('a provider without methods is refused when the guard is made', () => {
   for (const none of [undefined, null, 5, {}, () => true]) {
     assert.throws(() => new IssueGuard(none), { code: 'DOORKEEP_CONFIG', message: /must have the methods/ })
   }
 })
 
 describe('the key of some claims', () => {
-  it('is sub, then user_id, then what rateLimitKey gives: the first that is not empty', () => {
+  it('is the first of sub, user_id and the result of rateLimitKey that is not empty', () => {
     const own = { rateLimitKey: () => 'own' }
     assert.equal(keyFromClaims({ sub: 'ann', user_id: 'u1', ...own }), 'ann')
     assert.equal(keyFromClaims({ sub: '', user_id: 'u1', ...own }), 'u1')
@@ -37,13 +37,13 @@ describe('the key of some claims', () => {
     assert.equal(keyFromClaims(Object.assign(Object.create(null), { sub: 'ann' })), 'ann')
   })
 
-  it('is empty when the claims name nobody', () => {
+  it('is empty when the claims have no subject', () => {
     for (const nobody of [{}, [], new Map(), { rateLimitKey: () => undefined }]) {
       assert.equal(keyFromClaims(nobody), '')
     }
   })
 
-  it('is refused where there are no claims, such as for an encoded token', () => {
+  it('is refused for values that are not claims, such as an encoded token', () => {
     for (const none of [undefined, null, 'header.payload.signature', 7, true, 1n, Symbol('s'), () => 'ann']) {
       assert.throws(() => keyFromClaims(none), ConfigError)
       assert.throws(() => new IssueGuard(bucket()).checkSync(none), ConfigError)
@@ -57,7 +57,7 @@ describe('the key of some claims', () => {
     assert.equal(keyFromClaims({ user_id: 2n ** 70n + 1n }), '1180591620717411303425')
   })
 
-  it('refuses anything else, since passing over it would lift the limit', () => {
+  it('refuses anything else, since skipping it would lift the limit', () => {
     for (const odd of [true, false, 1.5, Number.NaN, 2 ** 53, [], {}, Symbol('s'), () => 'ann']) {
       assert.throws(() => keyFromClaims({ sub: odd, user_id: 'u1' }), InvalidKeyError)
     }
@@ -102,7 +102,7 @@ describe('issuing', () => {
     }
   })
 
-  it('fails by a wait that is not a number from 0, or that only arrives later', async () => {
+  it('fails for a wait that is not a number from 0, or that is a promise in checkSync', async () => {
     for (const odd of ['60', -1, Number.NaN, {}, true, 60n]) {
       const guard = new IssueGuard({ ...provider(() => false), retryAfterMs: async () => odd })
       const expected = {
@@ -114,20 +114,20 @@ describe('issuing', () => {
     }
   })
 
-  it('counts odd subjects each for itself', () => {
+  it('counts odd subjects separately', () => {
     const guard = new IssueGuard(bucket())
     const subjects = ['__proto__', 'constructor', '\0', '\ud800', '\ud801', ' ', 'x'.repeat(100_000)]
     for (const sub of subjects) guard.checkSync({ sub })
     for (const sub of subjects) assert.throws(() => guard.checkSync({ sub }), RateLimitExceeded)
   })
 
-  it('is not limited for claims that name nobody', async () => {
+  it('is not limited for claims without a subject', async () => {
     const guard = new IssueGuard(provider(() => assert.fail('asked')))
     for (let i = 0; i < 3; i += 1) await guard.check({ aud: 'shop' })
     guard.checkSync({})
   })
 
-  it('takes a key of the application, and any provider', async () => {
+  it('accepts a key function of the application, and any provider', async () => {
     const asked = []
     const memory = provider((key) => asked.push(key) < 2)
     const guard = new IssueGuard(memory, { key: (claims) => claims.tenant })
@@ -144,7 +144,7 @@ describe('issuing', () => {
     await assert.rejects(new IssueGuard(closed).check({ sub: 'ann' }), RateLimitExceeded)
   })
 
-  it('lets through what the provider throws', async () => {
+  it('passes on errors of the provider', async () => {
     const down = new Error('down')
     const throwing = new IssueGuard(
       provider(() => {
@@ -156,7 +156,7 @@ describe('issuing', () => {
     await assert.rejects(new IssueGuard(provider(() => Promise.reject(down))).check({ sub: 'ann' }), down)
   })
 
-  it('is refused by a provider that says neither true nor false', async () => {
+  it('is refused when the provider answers neither true nor false', async () => {
     for (const odd of [1, 0, 'yes', undefined, null, {}, () => true]) {
       await assert.rejects(new IssueGuard(provider(() => odd)).check({ sub: 'ann' }), ConfigError)
     }
@@ -165,7 +165,7 @@ describe('issuing', () => {
     assert.throws(() => new IssueGuard(later).checkSync({ sub: 'ann' }), /must answer true or false, type=`object`/)
   })
 
-  it('refuses unknown options, and names no subject in what it throws', () => {
+  it('refuses unknown options, and names no subject in its errors', () => {
     assert.throws(() => new IssueGuard(bucket(), { keys: () => 'ann' }), /unknown option, option=`keys`/)
     const guard = new IssueGuard(bucket())
     guard.checkSync({ sub: 'ann' })
@@ -175,7 +175,7 @@ describe('issuing', () => {
     })
   })
 
-  it('that happens a hundred times at once passes as often as the rate says', async () => {
+  it('a hundred times in parallel passes as often as the rate admits', async () => {
     const guard = new IssueGuard(new TokenBucket({ rate: 5, window: '1m', clock: () => 0 }))
     const all = await Promise.allSettled(Array.from({ length: 100 }, () => guard.check({ sub: 'ann' })))
     assert.equal(all.filter(({ status }) => status === 'fulfilled').length, 5)

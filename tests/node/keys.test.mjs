@@ -1,4 +1,4 @@
-/** Odd keys are each a key of their own, whatever they would mean to JavaScript. */
+/** Odd keys are separate keys, whatever they mean to JavaScript. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { inspect } from 'node:util'
@@ -34,7 +34,7 @@ const ODD = [
   'y'.repeat(10_000_000),
 ]
 
-it('each odd key has strikes of its own', () => {
+it('each odd key has its own strikes', () => {
   const strikes = new AttemptLimiter({ threshold: 2, lockoutWindow: '1h' })
   for (const key of ODD) assert.equal(strikes.attemptSync(key), Outcome.Allowed)
   for (const key of ODD) assert.equal(strikes.attemptSync(key), Outcome.AllowedLastAttempt)
@@ -42,7 +42,7 @@ it('each odd key has strikes of its own', () => {
   assert.equal(strikes.size, ODD.length)
 })
 
-it('each odd key has a bucket, a window and rates of its own', () => {
+it('each odd key has its own bucket, window and rates', () => {
   const bucket = new TokenBucket({ rate: 1, window: '1h' })
   const window = new FixedWindow({ limit: 1, window: '1h' })
   const limiter = new Limiter()
@@ -70,7 +70,7 @@ it('parts never join: 100,000 random pairs give as many digests', () => {
   assert.equal(digests.size, pairs.size)
 })
 
-describe('a key or part that is no text, or empty, is refused before anything is counted', () => {
+describe('a key or part that is empty or not a string is refused before anything is counted', () => {
   const rule = new StrikeRule('any', { threshold: 5, lockoutWindow: '1h' })
   const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '1h' })
   for (const value of [
@@ -105,7 +105,7 @@ it('a key shows its rule and its digest and never its value', () => {
   assert.doesNotMatch(inspect(key, { showHidden: true, depth: 9 }), /ann/)
 })
 
-it('a secret is bytes or text, and makes digests of its own', () => {
+it('a secret is bytes or a string, and changes the digests', () => {
   const secret = 'k'.repeat(32)
   const digest = (options) => new Rule('login', '5/1m', options).key('ann@example.com').digest
   assert.equal(digest({ secret }), '3f9aa888c7fd13aa8f01486f2b2f6a95')

@@ -29,7 +29,7 @@ describe('a run', () => {
     throw new RangeError('boom')
   }
 
-  it('gives the value of its function and stays counted unless it settles', async () => {
+  it('returns the value of its function and stays counted unless it is settled', async () => {
     const limiter = new Limiter()
     assert.deepEqual((await limiter.run(key, async () => 'yes', { now: 0 })).value, 'yes')
     assert.equal(remaining(limiter), 2)
@@ -44,7 +44,7 @@ describe('a run', () => {
     assert.deepEqual([decision.reason, decision.rule, value], ['locked', 'account', undefined])
   })
 
-  it('stays counted when its function throws, and the error is thrown on', async () => {
+  it('stays counted when its function throws, and the error passes through', async () => {
     const limiter = new Limiter()
     await assert.rejects(limiter.run(key, boom, { now: 0 }), RangeError)
     await assert.rejects(
@@ -55,11 +55,11 @@ describe('a run', () => {
     assert.equal(remaining(limiter), 0)
   })
 
-  it('looks at no more passwords than its rule admits when a wrong one throws', async () => {
+  it('checks no more passwords than its rule admits when a wrong one throws', async () => {
     const limiter = new Limiter()
     let looked = 0
     class MismatchError extends Error {}
-    // As argon2 and others do in Python, and many wrappers in Node.
+    // Like argon2 and others in Python, and many wrappers in Node.
     const verify = async () => {
       looked += 1
       throw new MismatchError('the password does not match')
@@ -97,7 +97,7 @@ describe('a run', () => {
     for (const error of [
       AbortSignal.abort().reason,
       Object.assign(new Error('aborted'), { name: 'AbortError' }),
-      // As an object of another realm looks.
+      // What an object of another realm looks like.
       { name: 'AbortError', message: 'aborted' },
       new InvalidKeyError('empty'),
       new ConfigError('misspelt'),
@@ -227,7 +227,7 @@ describe('an attempt', () => {
     )
   })
 
-  it('that failed stays counted, whatever is called after that', async () => {
+  it('that failed stays counted, whatever is called afterwards', async () => {
     const limiter = new Limiter()
     const attempt = await limiter.attempt(key)
     const settled = [
@@ -243,14 +243,14 @@ describe('an attempt', () => {
     assert.equal(limiter.attemptSync(key).failureSync(), false)
   })
 
-  it('is settled as a failure at the call', () => {
+  it('is settled as a failure immediately', () => {
     const limiter = new Limiter()
     const attempt = limiter.attemptSync(key)
     attempt.failure()
     assert.equal(attempt.cancelSync(), false)
   })
 
-  it('passes over rules that it does not hold, so that one success serves clients without an address', async () => {
+  it('skips rules that it has no key of, so one success works for clients without an address', async () => {
     const ip = new Rule('ip', '5/1m', { by: ['address'] })
     const pair = new StrikeRule('pair', { threshold: 5, lockoutWindow: '1m', by: ['account', 'address'] })
     const limiter = new Limiter()
@@ -282,7 +282,7 @@ describe('an attempt', () => {
     assert.equal(limiter.size, 0)
   })
 
-  it('is decided at the call: the promise brings what is already counted', () => {
+  it('is decided immediately: the promise resolves with what is already counted', () => {
     const limiter = new Limiter()
     limiter.attempt(key)
     const strikes = new AttemptLimiter({ threshold: 3, lockoutWindow: '1m' })
@@ -290,7 +290,7 @@ describe('an attempt', () => {
     assert.deepEqual([limiter.size, strikes.size], [1, 1])
   })
 
-  it('of a reservation can be cancelled twice and by nobody else', async () => {
+  it('of a reservation can be cancelled repeatedly, by its own limiter only', async () => {
     const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m', name: 'logins' })
     const { outcome, reservation, decision } = await strikes.reserve('ann')
     assert.deepEqual(
@@ -337,7 +337,7 @@ describe('a clock', () => {
     assert.equal(read, 0)
   })
 
-  it('that throws or gives no moment fails the call and counts nothing', async () => {
+  it('that throws or returns no moment fails the call and counts nothing', async () => {
     let give = () => {
       throw new Error('stopped')
     }
@@ -351,7 +351,7 @@ describe('a clock', () => {
     assert.equal(strikes.size, 0)
   })
 
-  it('that is manual moves only when told to, by exact microseconds', () => {
+  it('that is manual moves only when it is moved, by exact microseconds', () => {
     const clock = new ManualClock()
     const strikes = new AttemptLimiter({ threshold: 1, lockoutWindow: '1m', clock })
     strikes.attemptSync('a')
@@ -374,7 +374,7 @@ describe('a clock', () => {
     }
   })
 
-  it('that is left out is the time of the epoch and goes forward', () => {
+  it('that is left out is the time since the epoch and moves forward', () => {
     const limiter = new Limiter()
     const rule = new Rule('any', '1/1h')
     limiter.decideSync(rule.key('a'))
@@ -403,7 +403,7 @@ describe('a configuration', () => {
     assert.deepEqual(Object.keys(new Limiter().rules), [])
   })
 
-  it('that is wrong is refused by the piece', () => {
+  it('that is invalid is refused, and the error names the part', () => {
     assert.throws(() => Limiter.fromConfig({ rules: { a: '5/month' } }), /unknown unit/)
     assert.throws(() => Limiter.fromConfig({ rules: { A: '5/1m' } }), /rule name/)
     assert.throws(() => Limiter.fromConfig({ rules: { a: { threshold: 0, lockoutWindow: '1m' } } }), /threshold/)
@@ -429,7 +429,7 @@ describe('a configuration', () => {
   })
 })
 
-it('rates print in canonical order, give their bound, and can be read one by one', () => {
+it('rates print in canonical order, know their bound, and can be iterated', () => {
   const rates = new Rates([new Rate(50, '1h'), new Rate(5, 60_000)])
   assert.equal(String(rates), '5/1m,50/1h')
   assert.equal(`${new Rates('50 per hour; 5/minute'.replace(' per ', '/'))}`, '5/1m,50/1h')
@@ -447,7 +447,7 @@ it('rates print in canonical order, give their bound, and can be read one by one
   assert.deepEqual([strikes.policy, strikes.lockoutWindowMs, strikes.maxIn('24h')], ['s5/15m', 900_000, 480])
 })
 
-it('a network takes its prefix bare or as an option', () => {
+it('network accepts its prefix as a number or an option', () => {
   assert.equal(network('2001:db8:0:1ff::1', 56), '2001:db8:0:100::/56')
   assert.equal(network('2001:db8:0:1ff::1', { ipv6Prefix: 56 }), '2001:db8:0:100::/56')
   assert.equal(network('::ffff:192.0.2.1'), '192.0.2.1')
@@ -460,14 +460,14 @@ it('a closed bucket admits nothing and may be reset', async () => {
   assert.deepEqual([bucket.allowSync('a'), await bucket.allowN('a', 0), await bucket.reset('a')], [false, true, true])
 })
 
-it('limiters are told apart by their names in decisions and stats', () => {
+it('limiters are distinguished by their names in decisions and stats', () => {
   const window = new FixedWindow({ limit: 1, window: '1m', name: 'mails' })
   window.consumeSync('a', 0)
   assert.equal(window.consumeSync('a', 0).rule, 'mails')
   assert.deepEqual(window.stats().denied, { mails: { limited: 1 } })
 })
 
-it('what is dropped is collected: after many limiters and attempts the memory stays where it is', async () => {
+it('limiters and attempts are collected: after many of them the memory has not grown', async () => {
   const one = new Limiter()
   const round = async () => {
     for (let n = 0; n < 300_000; n += 1) {

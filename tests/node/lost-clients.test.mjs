@@ -1,4 +1,6 @@
-/** Clients whose address is lost, since they hang up at once, and clients that have none by nature, behind every guard. */
+/**
+ * Clients whose address is lost, since they hang up immediately, and clients without one by nature, behind every guard.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,14 +38,14 @@ async function socketPath(test) {
   return join(folder, 'socket')
 }
 
-/** Posts over a Unix socket; answers the status and the text. */
+/** Posts over a Unix socket; returns the status and the text. */
 async function postOver(path, url, body, headers = {}) {
   const text = JSON.stringify(body)
   const sent = request({
     socketPath: path,
     path: url,
     method: 'POST',
-    // These first: where Node drops lines at the end, it must still take the request.
+    // These first: where Node drops lines at the end, it must still accept the request.
     headers: { host: 'x', 'content-type': 'application/json', 'content-length': text.length, ...headers },
   })
   sent.end(text)
@@ -88,7 +90,7 @@ for (const { name, login, clientAddress } of frameworks) {
       }
     })
 
-    it('a client that resets its connection is refused also if the keys do not name its address', async (test) => {
+    it('a client that resets its connection is refused even if the keys do not use its address', async (test) => {
       const arrived = arrivals(test)
       const one = limiter()
       const guards = [{ limiter: one, keys: (req) => account.key(req.body.email) }]
@@ -98,7 +100,7 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.deepEqual([served.seen.verified, one.size], [0, 0])
     })
 
-    it('an address that was read in time is that of the request, also when the client has gone meanwhile', async (test) => {
+    it('an address that was read in time stays the address of the request when the client has gone', async (test) => {
       const one = limiter()
       const seen = []
       const keys = async (req) => {
@@ -117,7 +119,7 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.equal(one.peekSync(ip.ipKey('127.0.0.1')).remaining, 4)
     })
 
-    it('on a Unix socket the right password works and wrong ones are counted by the rules that are left', async (test) => {
+    it('on a Unix socket the right password works, and the remaining rules count wrong ones', async (test) => {
       const path = await socketPath(test)
       const one = limiter()
       const few = new StrikeRule('login-account-strikes', { threshold: 3, lockoutWindow: '1h', by: ['account'] })
@@ -157,7 +159,7 @@ for (const { name, login, clientAddress } of frameworks) {
       assert.equal((await postOver(path, '/login', guess, { 'x-forwarded-for': '198.51.100.8' })).status, 401)
     })
 
-    it('behind a proxy on a Unix socket a request of more lines than Node keeps is refused, and nothing is counted', async (test) => {
+    it('behind a proxy on a Unix socket a request with more lines than Node keeps is refused, and nothing is counted', async (test) => {
       const padding = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`x-${n}`, '1']))
       for (const clientIp of [believing, new ClientIp()]) {
         for (const where of ['guard', 'front']) {
@@ -180,7 +182,7 @@ for (const { name, login, clientAddress } of frameworks) {
       }
     })
 
-    it('on a Unix socket rules on addresses in front say each time that they count nothing', async (test) => {
+    it('on a Unix socket rules on addresses in front warn each time that they count nothing', async (test) => {
       const path = await socketPath(test)
       const warned = warnings(test)
       const addresses = { limiter: limiter(), rules: [ip] }
@@ -199,7 +201,7 @@ function warnings(test) {
   return codes
 }
 
-describe('behind other servers than that of HTTP/1', () => {
+describe('behind servers other than HTTP/1', () => {
   it('a client of Express that resets its connection of TLS is refused', async (test) => {
     const arrived = arrivals(test)
     const one = limiter()
@@ -287,7 +289,7 @@ describe('the address of a client', () => {
     const lost = { code: 'DOORKEEP_INVALID_KEY', message: 'the client hung up before its address was read' }
     for (const clientIp of [new ClientIp(), believing]) {
       assert.throws(() => clientAddress(from({ headers: forged }, { server: tcp }), clientIp), lost)
-      // A server that was closed while its last clients were there.
+      // A server that was closed while its last clients were connected.
       assert.throws(() => clientAddress(from({ headers: forged }, { server: server(null, false) }), clientIp), lost)
       // A stream of HTTP/2 whose session has gone.
       assert.throws(() => clientAddress(from({ headers: forged, httpVersionMajor: 2 }), clientIp), lost)
@@ -311,7 +313,7 @@ describe('the address of a client', () => {
     assert.equal(clientAddress(few, believing), '198.51.100.7')
   })
 
-  it('is that which the first call found', () => {
+  it('stays the one that the first call found', () => {
     const request = from({ headers: {} }, { server: tcp })
     Object.defineProperty(request.socket, 'remoteAddress', { value: '203.0.113.9', configurable: true })
     assert.equal(clientAddress(request, new ClientIp()), '203.0.113.9')
@@ -325,7 +327,7 @@ describe('the address of a client', () => {
     }
   })
 
-  it('of an injected request is what the injection says', async (test) => {
+  it('of an injected request is the injected one', async (test) => {
     const one = limiter()
     const app = fastify()
     test.after(() => app.close())
@@ -336,7 +338,7 @@ describe('the address of a client', () => {
     assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429])
   })
 
-  it('is missing in a request that no server has received, and only the rules without it are asked', async () => {
+  it('is missing in a request that no server has received, which only rules without it decide', async () => {
     const one = limiter()
     const keys = (req) => keysFor([ip, account], { address: clientAddress(req, new ClientIp()), account: 'ann' })
     const request = from({ headers: {} })
@@ -345,7 +347,7 @@ describe('the address of a client', () => {
   })
 })
 
-it('a server that was handed its socket as a file descriptor, as by systemd, has none by nature', async (test) => {
+it('a server that received its socket as a file descriptor, as from systemd, has no addresses by nature', async (test) => {
   const path = await socketPath(test)
   const owner = net.createServer().listen(`${path}-bound`)
   await once(owner, 'listening')

@@ -1,4 +1,4 @@
-/** The counters as Prometheus and OpenTelemetry get them, from a scrape over HTTP and from a reader. */
+/** The counters in Prometheus and OpenTelemetry, from a scrape over HTTP and from a reader. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AggregationTemporality, DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
@@ -26,7 +26,7 @@ function busy() {
 
 describe('Prometheus', () => {
   const metrics = () => new client.Registry()
-  /** The samples of a scrape over HTTP, in order. */
+  /** Returns the samples of a scrape over HTTP, in order. */
   const scrape = async (test, registry) => {
     const app = express()
     app.get('/metrics', async (_req, res) => res.type(registry.contentType).send(await registry.metrics()))
@@ -35,7 +35,7 @@ describe('Prometheus', () => {
     return { text, samples: text.split('\n').filter((line) => line !== '' && !line.startsWith('#')) }
   }
 
-  it('exposes what a limiter counts, as counters and a gauge', async (test) => {
+  it('exports what a limiter counts, as counters and a gauge', async (test) => {
     const registry = metrics()
     register(busy(), { registry })
     const { text, samples } = await scrape(test, registry)
@@ -56,7 +56,7 @@ describe('Prometheus', () => {
     ])
   })
 
-  it('reads the counters at each scrape, also at once, and never adds them up', async (test) => {
+  it('reads the counters at each scrape, even a parallel one, and never adds them up', async (test) => {
     const registry = metrics()
     const limiter = busy()
     register(limiter, { registry })
@@ -66,7 +66,7 @@ describe('Prometheus', () => {
     assert.ok(samples.includes('doorkeep_allowed_total{rule="login-ip"} 3'))
   })
 
-  it('counts the calls for which a store could not be asked', async (test) => {
+  it('counts the calls for which a store could not be reached', async (test) => {
     const registry = metrics()
     const { store } = openStore(test, `redis://127.0.0.1:${await freePort()}/0`)
     const limiter = new Limiter({ store, onError: 'closed' })
@@ -77,7 +77,7 @@ describe('Prometheus', () => {
     assert.ok(samples.includes('doorkeep_denied_total{rule="login-ip",reason="unavailable"} 1'), samples.join())
   })
 
-  it('tells limiters of one registry apart by their names, and refuses a name twice', async (test) => {
+  it('distinguishes limiters of one registry by their names, and refuses a duplicate name', async (test) => {
     const registry = metrics()
     register(busy(), { registry })
     register(busy(), { registry, name: 'search' })
@@ -92,7 +92,7 @@ describe('Prometheus', () => {
     assert.equal((await registry.metrics()).match(/evicted_total\{limiter="again"\}/g).length, 1)
   })
 
-  it('takes every limiter, and nothing that does not count', async () => {
+  it('accepts every limiter, and nothing without stats', async () => {
     const registry = metrics()
     register(new TokenBucket(), { registry, name: 'bucket' })
     register(new FixedWindow({ limit: 1, window: '1m' }), { registry, name: 'window' })
@@ -104,7 +104,7 @@ describe('Prometheus', () => {
     assert.throws(() => register(busy(), { registries: [registry] }), ConfigError)
   })
 
-  it('fills the global registry unless told otherwise, again after it was cleared, and in the form of OpenMetrics', async (test) => {
+  it('fills the global registry by default, again after it was cleared, and in the OpenMetrics format', async (test) => {
     test.after(() => client.register.clear())
     for (let n = 0; n < 2; n += 1) {
       client.register.clear()
@@ -178,7 +178,7 @@ describe('OpenTelemetry', () => {
     })
   })
 
-  it('tells limiters of one meter apart by their names, and refuses a name twice', async (test) => {
+  it('distinguishes limiters of one meter by their names, and refuses a duplicate name', async (test) => {
     const { meter, read } = open(test)
     instrument(busy(), { meter })
     instrument(busy(), { meter, name: 'search' })

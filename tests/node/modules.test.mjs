@@ -1,4 +1,4 @@
-/** One native state behind both kinds of module. */
+/** One native state for both kinds of module. */
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { it } from 'node:test'
@@ -61,7 +61,7 @@ it('outcomes are numbers, so that a denial is falsy', () => {
   assert.deepEqual({ ...esm.Outcome }, { Denied: 0, Allowed: 1, AllowedLastAttempt: 2 })
 })
 
-/** A copy of the package beside the first, as under test runners; jest keeps the native module, others load it anew. */
+/** A second copy of the package, as under test runners; jest keeps the native module, others load it anew. */
 function freshCopy({ keepsNative }) {
   for (const path of Object.keys(require.cache)) {
     const isNative = path.endsWith('.node')
@@ -71,7 +71,7 @@ function freshCopy({ keepsNative }) {
 }
 
 for (const keepsNative of [false, true]) {
-  it(`copies of the modules work beside each other, the native one ${keepsNative ? 'shared' : 'loaded anew'}`, async (test) => {
+  it(`copies of the modules work in one process, the native one ${keepsNative ? 'shared' : 'loaded anew'}`, async (test) => {
     const copies = [require('doorkeep'), freshCopy({ keepsNative })]
     assert.notEqual(copies[0].Limiter, copies[1].Limiter)
     const server = await startServer(test)

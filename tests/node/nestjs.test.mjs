@@ -1,4 +1,4 @@
-/** What is true of the guard of NestJS alone, over HTTP, on both of its platforms. */
+/** What is specific to the guards of NestJS, over HTTP, on both of its platforms. */
 import assert from 'node:assert/strict'
 import { copyFile, cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -54,7 +54,7 @@ for (const { name, adapter } of PLATFORMS) {
   const serve = async (test, parts) => client(await start(test, adapter, parts))
 
   describe(name, () => {
-    it('takes back what was counted for an error that is named, and nothing for any other', async (test) => {
+    it('takes back what was counted for a named error, and nothing for any other', async (test) => {
       const one = limiter()
       const errors = {
         crash: () => new Error('the database is gone'),
@@ -91,7 +91,7 @@ for (const { name, adapter } of PLATFORMS) {
       })
     })
 
-    it('an error that is named, once the answer has begun, leaves a guess', async (test) => {
+    it('a named error leaves the guess counted once the answer has begun', async (test) => {
       const one = limiter()
       const begin = async (response) => {
         const raw = response.raw ?? response
@@ -139,7 +139,7 @@ for (const { name, adapter } of PLATFORMS) {
       assert.equal(answers.filter(({ status }) => status === 429).length, 495)
     })
 
-    it('what a pipe refuses is a counted guess, and so is what crashes in it unless it is named', async (test) => {
+    it('a request that a pipe refuses is a counted guess, and so is a crash in it unless it is named', async (test) => {
       const one = limiter()
       const crashing = {
         transform: () => {
@@ -157,7 +157,7 @@ for (const { name, adapter } of PLATFORMS) {
       }
     })
 
-    it('gives the handler the attempt of the latest guard, or of the limiter that is named', async (test) => {
+    it('passes the handler the attempt of the latest guard, or of a given limiter', async (test) => {
       const [first, second] = [limiter(), limiter()]
       const handle = async (latest, named, request) => {
         assert.equal(latest, attemptOf(request, second))
@@ -173,7 +173,7 @@ for (const { name, adapter } of PLATFORMS) {
       assert.deepEqual([left(first), left(second)], [4, 5])
     })
 
-    it('counts by the limiter of its module, or by one that is provided otherwise', async (test) => {
+    it('counts with the limiter of its module, or with one that is provided otherwise', async (test) => {
       const one = limiter()
       const controllers = [route(() => 'ok', [Guarded({ keys })])]
       const imported = await serve(test, { controllers, imports: [DoorkeepModule.forRoot({ limiter: one })] })
@@ -207,7 +207,7 @@ for (const { name, adapter } of PLATFORMS) {
       assert.equal(left(one), 4)
     })
 
-    it('a guard that checks a password comes after one that is put in front of it', async (test) => {
+    it('a guard that checks a password runs after a guard before it', async (test) => {
       let verified = 0
       const local = {
         canActivate: () => {
@@ -245,9 +245,9 @@ for (const { name, adapter } of PLATFORMS) {
   })
 }
 
-describe('where Nest is there twice, as when one module is imported and required', () => {
+describe('with two copies of Nest, as when one module is imported and required', () => {
   it('a denial and an error of doorkeep keep their status', async (test) => {
-    // An installation of doorkeep with a copy of Nest of its own, beside all else that is installed.
+    // An installation of doorkeep with its own copy of Nest, next to everything else that is installed.
     const folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
     test.after(() => rm(folder, { recursive: true }))
     const ours = createRequire(import.meta.url)
@@ -292,7 +292,7 @@ describe('where Nest is there twice, as when one module is imported and required
 })
 
 describe('Guarded', () => {
-  it('refuses what it does not know', () => {
+  it('refuses unknown options', () => {
     for (const make of [Guarded, guard]) {
       assert.throws(() => make(), ConfigError)
       assert.throws(() => make({ limiter: limiter() }), new ConfigError('keys must be a function'))
@@ -307,13 +307,13 @@ describe('Guarded', () => {
     assert.throws(() => addressGuard({ rules: [ip], clientIp, keys }), ConfigError)
   })
 
-  it('stands before routes of HTTP alone', async () => {
+  it('works on HTTP routes only', async () => {
     const Guarding = guard({ keys, limiter: limiter() })
     const refused = new ConfigError('a guard must stand before a route of HTTP')
     await assert.rejects(new Guarding().canActivate({ getType: () => 'rpc' }), refused)
   })
 
-  it('goes on with the attempt that a middleware of Express counted', async (test) => {
+  it('continues the attempt that a middleware of Express counted', async (test) => {
     const one = limiter()
     const { adapter } = PLATFORMS[0]
     const express = adapter()

@@ -1,4 +1,7 @@
-/** What is taken for options and arguments, by every public function: nothing of a wrong kind, and nothing that all objects inherit. */
+/**
+ * What every public function accepts as options and arguments: no value of a wrong type, and nothing that all objects
+ * inherit.
+ */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as doorkeep from 'doorkeep'
@@ -31,7 +34,7 @@ const limiter = new Limiter()
 const decision = limiter.decideSync(key)
 const keys = () => key
 
-/** What somebody may pass by mistake where options are written as `{ ... }`. */
+/** What a caller may pass by mistake instead of options written as `{ ... }`. */
 const odd = [
   store,
   limiter,
@@ -84,7 +87,7 @@ const takingOptions = {
 
 const config = (error) => error.code === 'DOORKEEP_CONFIG'
 
-describe('what is not a plain object is no object of options', () => {
+describe('options that are not a plain object are refused by', () => {
   for (const [name, call] of Object.entries(takingOptions)) {
     it(name, () => {
       for (const options of odd) {
@@ -94,13 +97,13 @@ describe('what is not a plain object is no object of options', () => {
     })
   }
 
-  it('new IssueGuard, which takes a bare function, too', () => {
+  it('new IssueGuard, which also accepts a function', () => {
     for (const options of odd.filter((one) => typeof one !== 'function')) {
       assert.throws(() => new IssueGuard(new TokenBucket(), options), config, String(options))
     }
   })
 
-  it('cancelSync and network, which take a bare number, too', () => {
+  it('cancelSync and network, which also accept a number', () => {
     for (const at of odd.filter((one) => typeof one !== 'number')) {
       assert.throws(() => limiter.attemptSync(key, { cost: 0 }).cancelSync(at), config, String(at))
       assert.throws(() => doorkeep.network('203.0.113.9', at), config, String(at))
@@ -121,7 +124,7 @@ describe('what is not a plain object is no object of options', () => {
   })
 })
 
-describe('an argument of a wrong kind is an error of the program', () => {
+describe('an argument of a wrong type is a ConfigError', () => {
   const refused = (message) => ({ code: 'DOORKEEP_CONFIG', message })
 
   it('the values of keysFor, and its rules', () => {
@@ -135,7 +138,7 @@ describe('an argument of a wrong kind is an error of the program', () => {
     }
   })
 
-  it('an address that is undefined where keysFor needs one: a request without an address has null', () => {
+  it('an undefined address where keysFor needs one: a request without an address has null', () => {
     const named = refused('a rule keyed by the address needs an address, or none by name, rule=`login-ip`')
     for (const values of [{}, { address: undefined }, { address: undefined, account: 'ann' }]) {
       assert.throws(() => doorkeep.keysFor([ip, rule], values), named)
@@ -143,7 +146,7 @@ describe('an argument of a wrong kind is an error of the program', () => {
     assert.equal(doorkeep.keysFor([ip, rule], { address: null, account: 'ann' }).length, 1)
   })
 
-  it('what lint is told is forgiven', () => {
+  it('the forgiven rules of lint', () => {
     for (const forgive of [5, new Set([rule]), [5], [key], [{ name: 'login' }]]) {
       const message = 'forgive must list rules or their names'
       assert.throws(() => doorkeep.lint([rule], { forgive }), refused(message), String(forgive))
@@ -165,20 +168,20 @@ describe('an argument of a wrong kind is an error of the program', () => {
     assert.throws(() => ofNest.guard({ keys, roundUp: '1500ms' }), config)
   })
 
-  it('what is not the URL of a store', () => {
+  it('the URL of a store', () => {
     for (const url of [{ url: 'redis://127.0.0.1/0' }, undefined, 5, store, new URL('redis://127.0.0.1/0')]) {
       assert.throws(() => new RedisStore(url), config)
     }
   })
 })
 
-describe('what was put on the prototype of all objects', () => {
-  /** Runs a program of which each object inherits these; it prints what came of it. */
+describe('what was put on Object.prototype', () => {
+  /** Runs a program in which each object inherits these; returns what it prints. */
   const polluted = async (before, after) => {
     const { status, stdout, stderr } = await runScript(`
       const doorkeep = require('doorkeep')
       const { AttemptLimiter, ClientIp, FixedWindow, keysFor, Limiter, Rule, StrikeRule, TokenBucket } = doorkeep
-      // All names of options but "timeout", by which Node itself fails.
+      // All names of options but "timeout", which breaks Node itself.
       const pollute = () => {
         const inherited = {
           cost: 0, now: 5, limiter: 5, keys: 5, rules: 5, clientIp: 5, roundUp: 5, rateLimit: true, giveBackOn: 5,
@@ -201,7 +204,7 @@ describe('what was put on the prototype of all objects', () => {
     return stdout
   }
 
-  it('is no option of a limiter, a rule or a call', async () => {
+  it('is not an option of a limiter, a rule or a call', async () => {
     const said = await polluted(
       '',
       `
@@ -234,7 +237,7 @@ describe('what was put on the prototype of all objects', () => {
     ])
   })
 
-  it('is no option of a limiter, a call or a rule that is made without options', async () => {
+  it('is not an option of a limiter, a call or a rule that is made without options', async () => {
     const printed = await polluted(
       '',
       `
@@ -281,7 +284,7 @@ describe('what was put on the prototype of all objects', () => {
   const keysOf =
     'keys: (req) => keysFor([ip, pair], { address: clientAddress(req, clientIp), account: req.body.email })'
 
-  it('is no option of a guard of Express', async () => {
+  it('is not an option of a guard of Express', async () => {
     const said = await polluted(
       `${rules}
       const { addressLimit, answerErrors, clientAddress, guard } = require('doorkeep/express')
@@ -299,7 +302,7 @@ describe('what was put on the prototype of all objects', () => {
     assert.equal(said, '401,401,401,429,429\n')
   })
 
-  it('is no option of a guard of Fastify', async () => {
+  it('is not an option of a guard of Fastify', async () => {
     const said = await polluted(
       `${rules}
       const { clientAddress, doorkeep: plugin, guard } = require('doorkeep/fastify')
@@ -314,7 +317,7 @@ describe('what was put on the prototype of all objects', () => {
     assert.equal(said, '401,401,401,429,429\n')
   })
 
-  it('is no option of a guard of Nest', async () => {
+  it('is not an option of a guard of Nest', async () => {
     const said = await polluted(
       `${rules}
       require('reflect-metadata')

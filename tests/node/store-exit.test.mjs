@@ -15,7 +15,7 @@ const SETUP = `
 `
 const PROGRAM = `const url = process.argv[1]; ${SETUP}`
 const THREAD = `const { parentPort, workerData: url } = require('node:worker_threads'); ${SETUP}`
-/** Says how many milliseconds passed between the last line of a program and its end. */
+/** Returns how many milliseconds passed between the last line of a program and its end. */
 const SAYS_HOW_LATE = `
   const end = performance.now()
   process.on('exit', () => console.log(Math.round(performance.now() - end)))
@@ -23,13 +23,13 @@ const SAYS_HOW_LATE = `
 const ended = { status: 0, stderr: '' }
 const CLEAN_TRIALS = 4
 
-/** How many attempts the server counted for `ann`. */
+/** Returns how many attempts the server counted for `ann`. */
 async function counted(test, server) {
   const limiter = new Limiter({ store: openStore(test, server.url, { onError: 'closed' }).store })
   return 100_000 - (await limiter.peek(new Rule('login', '100000/1w').key('ann'))).remaining
 }
 
-it('a program that constructs with the server down, makes three attempts and closes ends with 0', async () => {
+it('a program that makes three attempts with the server down and closes ends with 0', async () => {
   const { status, stdout, stderr } = await runScript(
     `${PROGRAM}
     const strikes = new AttemptLimiter({ threshold: 3, lockoutWindow: '1h', name: 'strikes', store })
@@ -45,7 +45,7 @@ it('a program that constructs with the server down, makes three attempts and clo
   assert.doesNotMatch(stderr, /sesame|ann/)
 })
 
-it('1000 attempts and off the end of the script without a close: all are counted, the exit is clean and prompt', async (test) => {
+it('a script that makes 1000 attempts and ends without a close counts all of them, and exits cleanly and promptly', async (test) => {
   const server = await startServer(test)
   const { stdout, ...how } = await runScript(
     `${PROGRAM} for (let n = 0; n < 1000; n += 1) limiter.attempt(rule.key('ann')); ${SAYS_HOW_LATE}`,
@@ -56,7 +56,7 @@ it('1000 attempts and off the end of the script without a close: all are counted
   assert.equal(await counted(test, server), 1000)
 })
 
-it('a store that is idle, used or not, holds no process', async (test) => {
+it('an idle store, used or not, keeps no process alive', async (test) => {
   const server = await startServer(test)
   for (const use of ['', 'await limiter.decide(rule.key("ann"));']) {
     const { stdout, ...how } = await runScript(
@@ -68,7 +68,7 @@ it('a store that is idle, used or not, holds no process', async (test) => {
   }
 })
 
-it('an outage holds no process either, while it looks for the server', async () => {
+it('an outage keeps no process alive while the store looks for the server', async () => {
   const { stdout, status } = await runScript(
     `${PROGRAM} limiter.decide(rule.key('ann')).then(({ degraded }) => { console.log(degraded) })`,
     `redis://127.0.0.1:${await freePort()}/0`,
@@ -89,7 +89,7 @@ it('F25 process.exit with calls in flight is clean', async (test) => {
   }
 })
 
-it('F25 a program that is terminated by a signal ends by it', async (test) => {
+it('F25 a program that gets a signal ends by it', async (test) => {
   const server = await startServer(test)
   const code = `${PROGRAM}
     const go = () => limiter.attempt(rule.key('ann')).then(go)
@@ -98,7 +98,7 @@ it('F25 a program that is terminated by a signal ends by it', async (test) => {
   assert.equal((await runScript(code, server.url)).status, 'SIGTERM')
 })
 
-/** Runs a thread to its end: what it said and how it ended. */
+/** Runs a thread to its end: returns what it printed and how it ended. */
 function thread(code, url) {
   return new Promise((resolve, reject) => {
     const said = []
@@ -108,7 +108,7 @@ function thread(code, url) {
   })
 }
 
-it('worker threads have a bridge each and end by themselves, nothing lost', async (test) => {
+it('worker threads have their own bridge and end on their own, and no call is lost', async (test) => {
   const server = await startServer(test)
   const code = `${THREAD}
     for (let n = 0; n < 250; n += 1) limiter.attempt(rule.key('ann')).then(({ allowed }) => parentPort.postMessage(allowed))`
@@ -130,7 +130,7 @@ const TERMINATED = `
   ;(async () => { for (let n = 0; n < 10; n += 1) await Promise.all([run(n), run(2 * n)]) })()
 `
 
-it('F25 a thread that is terminated with calls in flight does no harm, loaded first there or not', async (test) => {
+it('F25 a thread can be terminated with calls in flight, whether it loaded the module first or not', async (test) => {
   const server = await startServer(test)
   for (const first of ['', `const doorkeep = require('doorkeep');`]) {
     assert.deepEqual(await runScript(first + TERMINATED, server.url), { ...ended, stdout: '' })

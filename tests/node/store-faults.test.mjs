@@ -1,4 +1,4 @@
-/** What a limiter answers while its server fails, and that it finds its way back. Rows of one matrix of faults. */
+/** What a limiter answers while its server fails, and that it recovers. Rows of one matrix of faults. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ const dead = async () => `redis://127.0.0.1:${await freePort()}/0`
 const strikes = (store, onError) =>
   new AttemptLimiter({ threshold: 3, lockoutWindow: '15m', name: 'strikes', store, onError })
 
-it('F01 a refused connection is answered at once, by local tables that deny as the rules say', async (test) => {
+it('F01 a refused connection is answered immediately, by local tables that deny as the rules do', async (test) => {
   const { store, seen } = openStore(test, await dead())
   const limiter = strikes(store)
   const answers = []
@@ -33,7 +33,7 @@ it('F01 a refused connection is answered at once, by local tables that deny as t
   assert.equal(limiter.stats().storeFailed.local, 4 + 2 + 1 + 1)
 })
 
-it('F01 open admits without counting, closed says that nobody knows; neither is an error', async (test) => {
+it('F01 open admits without counting, closed denies as unavailable; neither is an error', async (test) => {
   const { store } = openStore(test, await dead(), { onError: 'open' })
   const rule = new StrikeRule('account', { threshold: 1, lockoutWindow: '15m' })
   const open = new Limiter({ store })
@@ -59,7 +59,7 @@ it('F01 open admits without counting, closed says that nobody knows; neither is 
   assert.deepEqual([decision.reason, value], ['unavailable', undefined])
 })
 
-it('F02 100 calls at a silent server end in one timeout and the loop goes on; then it is used again', async (test) => {
+it('F02 100 calls to a silent server end in one timeout while the loop runs; then the server is used again', async (test) => {
   const server = await startServer(test)
   const { store, seen } = openStore(test, server.url)
   const rule = new Rule('login', '1000/1h')
@@ -76,13 +76,13 @@ it('F02 100 calls at a silent server end in one timeout and the loop goes on; th
   server.thaw()
   await until(async () => !(await limiter.peek(rule.key('ann'))).degraded)
   assert.deepEqual(seen(), ['store_down', 'store_up'])
-  // Those that it took before it stood still, at most once each; not one of the replies was another call's.
+  // The calls that it accepted before it stopped, at most once each; no reply belonged to another call.
   const { remaining } = await limiter.decide(rule.key('ann'))
   assert.ok(remaining <= 998 && remaining >= 998 - 100, `${remaining} left`)
   assert.equal((await limiter.decide(rule.key('bob'))).remaining, 999)
 })
 
-it('F05 a connection that comes and goes adds nothing when closed, and each change is told once', async (test) => {
+it('F05 a flapping connection admits nothing extra when closed, and each change is reported once', async (test) => {
   const server = await startServer(test)
   const proxy = await startProxy(test, server.port)
   const { store, seen } = openStore(test, proxy.url, { onError: 'closed' })
@@ -122,7 +122,7 @@ it('F07 a server that is killed and comes back empty admits at most one budget m
   assert.deepEqual(seen(), ['store_down', 'store_up'])
 })
 
-it('F07 the end of an outage is a warning as its start is, where nobody listens', async (test) => {
+it('F07 without a listener the end of an outage is a warning, as its start is', async (test) => {
   const server = await startServer(test)
   const warnings = []
   const listen = ({ name, code, message }) => name === 'DoorkeepWarning' && warnings.push(`${code} ${message}`)
@@ -140,7 +140,7 @@ it('F07 the end of an outage is a warning as its start is, where nobody listens'
   assert.equal(warnings[1], `DOORKEEP_STORE_UP store at ${place} answers again`)
 })
 
-it('F08 a flushed script under 20 callers is no error, and nothing is counted twice', async (test) => {
+it('F08 a flushed script under 20 callers is not an error, and nothing is counted twice', async (test) => {
   for (const engine of ['Redis', 'Valkey']) {
     const server = await startServer(test, engine)
     const { store, events } = openStore(test, server.url, { timeout: '2s', onError: 'closed' })
@@ -159,7 +159,7 @@ it('F08 a flushed script under 20 callers is no error, and nothing is counted tw
   }
 })
 
-it('F10 out of memory a locked key keeps its wait, a new one is answered by on_error, and the breaker stays shut', async (test) => {
+it('F10 out of memory a locked key keeps its wait, a new one is answered by onError, and the breaker stays closed', async (test) => {
   const server = await startServer(test)
   const { store, events } = openStore(test, server.url, { onError: 'closed' })
   const limiter = strikes(store)
@@ -177,7 +177,7 @@ it('F10 out of memory a locked key keeps its wait, a new one is answered by on_e
   for (const { type, why } of events) assert.deepEqual([type, why], ['store_refused', 'OOM'])
 })
 
-it('F11 a server that becomes a replica heals when it is promoted, without a restart', async (test) => {
+it('F11 a server that becomes a replica works again when it is promoted, without a restart', async (test) => {
   const [server, primary] = [await startServer(test), await startServer(test)]
   const { store } = openStore(test, server.url, { onError: 'closed' })
   const limiter = strikes(store)
@@ -188,7 +188,7 @@ it('F11 a server that becomes a replica heals when it is promoted, without a res
   await until(async () => (await inTime(() => limiter.decide('bob'))).allowed)
 })
 
-it('F27 a reply that came while the loop was blocked is used, and the breaker stays shut', async (test) => {
+it('F27 a reply that arrived while the loop was blocked is used, and the breaker stays closed', async (test) => {
   const server = await startServer(test)
   const { store, events } = openStore(test, server.url)
   const limiter = new Limiter({ store })
@@ -198,7 +198,7 @@ it('F27 a reply that came while the loop was blocked is used, and the breaker st
   assert.deepEqual(events, [])
 })
 
-it('F31 a connection that was killed or closed while idle is not noticed, and what is locked stays locked', async (test) => {
+it('F31 a connection that was killed or closed while idle goes unnoticed, and locked keys stay locked', async (test) => {
   const server = await startServer(test)
   const { store, events } = openStore(test, server.url)
   const limiter = strikes(store)

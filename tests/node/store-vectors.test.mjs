@@ -1,4 +1,4 @@
-/** Every vector over real servers, to the microsecond. Left out: what only a bounded table knows. */
+/** Every vector over real servers, to the microsecond, except those that need a bounded table. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { RedisStore } from 'doorkeep'
@@ -20,7 +20,7 @@ for (const engine of Object.keys(ENGINES)) {
 
     for (const [index, described] of all.entries()) {
       it(described.name, async () => {
-        // A prefix of its own for each, so that cases cannot see each other's keys.
+        // Each has its own prefix, so that cases cannot see each other's keys.
         const run = async (prefix, mode) => {
           const store = new RedisStore(server.url, { prefix: `${prefix}-${index}`, timeout: '5s', onError: 'closed' })
           await runCase(described, { sync: false, store, ...mode })

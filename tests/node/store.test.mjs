@@ -1,4 +1,4 @@
-/** Limiters over a store that is well: one budget, the rules of memory, what a store refuses and tells. */
+/** Limiters over a healthy store: one budget, the rules of memory, what a store refuses and reports. */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createRequire } from 'node:module'
@@ -24,7 +24,7 @@ const NOWHERE = 'redis://127.0.0.1:1/0'
 const refused = (message) => (error) => error instanceof ConfigError && error.message === message
 
 describe('a store that is made', () => {
-  it('judges its URL and never shows it', () => {
+  it('checks its URL and never shows it', () => {
     const message = 'redis url must read redis://[user:password@]host[:port][/database], rediss://... or unix:///path'
     for (const url of [
       undefined,
@@ -40,7 +40,7 @@ describe('a store that is made', () => {
     }
   })
 
-  it('judges its options, with the words of the core', () => {
+  it('checks its options, with the texts of the core', () => {
     const make = (options) => () => new RedisStore(NOWHERE, options)
     assert.throws(make({ x: 1 }), refused('unknown option, option=`x`'))
     assert.throws(make({ onError: 'x' }), refused('on error must be local, open or closed, value=`x`'))
@@ -59,7 +59,7 @@ describe('a store that is made', () => {
     }
   })
 
-  it('wants a name of the limiters that have none in their keys', () => {
+  it('requires a name of limiters whose keys have none', () => {
     const store = new RedisStore(NOWHERE)
     for (const make of [
       () => new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', store }),
@@ -90,7 +90,7 @@ describe('a store that is made', () => {
   })
 })
 
-it('every blocking twin refuses a store, and asks it nothing', () => {
+it('every ...Sync method refuses a store, and sends it nothing', () => {
   const store = new RedisStore(NOWHERE, { onEvent: assert.fail })
   const key = new Rule('login', '5/1m').key('ann')
   const limiter = new Limiter({ store })
@@ -143,7 +143,7 @@ describe('over a server', () => {
     const count = (outcome) => reserved.filter((one) => one.outcome === outcome).length
     assert.deepEqual([Outcome.Allowed, Outcome.AllowedLastAttempt, Outcome.Denied].map(count), [4, 1, 495])
     assert.ok(reserved.every(({ decision, reservation }) => reservation.decision === decision && !decision.degraded))
-    // The one that locked takes its lockout away, once, whichever limiter cancels it.
+    // The reservation that locked lifts its lockout, once, whichever limiter cancels it.
     const last = reserved.find(({ outcome }) => outcome === Outcome.AllowedLastAttempt)
     assert.equal(await limiters[0].cancel(last.reservation), 'lifted')
     assert.equal(await limiters[1].cancel(last.reservation), 'nothing')
@@ -218,7 +218,7 @@ describe('over a server', () => {
     assert.equal(answers.filter(({ allowed }) => allowed).length, 10)
   })
 
-  it('goes by an explicit now, by the clock of a limiter and by that of this process', async (test) => {
+  it('uses an explicit now, the clock of a limiter, or that of this process', async (test) => {
     const clock = new ManualClock(1_000_000)
     const rule = new Rule('login', '1/1m')
     const limiter = new Limiter({ store: open(test).store, clock })
@@ -233,7 +233,7 @@ describe('over a server', () => {
     )
   })
 
-  it('what cannot be asked is rejected, never thrown, and counts nothing', async (test) => {
+  it('an invalid call is rejected, never thrown, and counts nothing', async (test) => {
     const { store } = open(test)
     const limiter = new Limiter({ store })
     const strikes = new AttemptLimiter({ threshold: 5, lockoutWindow: '15m', name: 'strikes', store })
@@ -257,7 +257,7 @@ describe('over a server', () => {
     assert.equal((await limiter.peek(key)).remaining, 5)
   })
 
-  it('a reservation of another place cancels nothing', async (test) => {
+  it('a reservation of another store or of memory cancels nothing', async (test) => {
     const options = { threshold: 1, lockoutWindow: '1h', name: 'strikes' }
     const [here, there] = [new AttemptLimiter(options), new AttemptLimiter({ ...options, store: open(test).store })]
     const [mine, theirs] = [await here.reserve('ann'), await there.reserve('ann')]
@@ -280,7 +280,7 @@ describe('over a server', () => {
     assert.equal(await new TokenBucket({ rate: 5, name: 'bucket', store }).allow('bob'), true)
   })
 
-  it('a limiter is configured with its store by plain data', async () => {
+  it('a limiter and its store can be configured with plain data', async () => {
     const limiter = Limiter.fromConfig({
       redis: server.url,
       prefix: 'configured',
@@ -320,7 +320,7 @@ describe('over a server', () => {
     )
   })
 
-  it('a value that is not ours is spent for one window, and told without the key', async (test) => {
+  it('a value that is not ours counts as spent for one window, and is reported without the key', async (test) => {
     const { store, events } = openStore(test, server.url, { prefix: 'corrupt', onError: 'closed' })
     const rule = new Rule('login', '5/1h')
     const key = rule.key('ann')
@@ -331,7 +331,7 @@ describe('over a server', () => {
     assert.deepEqual(events, [{ type: 'corrupt_state', rule: 'login' }])
   })
 
-  it('a server that evicts is told of once', async (test) => {
+  it('a server that evicts is reported once', async (test) => {
     const own = await launch('Valkey', '--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru')
     test.after(() => own.stop())
     const { store, events } = openStore(test, own.url)
@@ -346,8 +346,8 @@ describe('over a server', () => {
   })
 })
 
-describe('what a store tells', () => {
-  it('carries no password, and the listener may throw without harm to the answer', async () => {
+describe('the events of a store', () => {
+  it('contain no password, and a listener that throws does not affect the answer', async () => {
     const { status, stdout, stderr } = await runScript(
       `const { Limiter, RedisStore, Rule } = require('doorkeep')
       process.on('uncaughtException', (error) => console.log('uncaught', error.message))
@@ -362,7 +362,7 @@ describe('what a store tells', () => {
     assert.doesNotMatch(stdout, /sesame|ann/)
   })
 
-  it('is told again after the server came back, and once each time', async (test) => {
+  it('are reported again after the server came back, once each time', async (test) => {
     const server = await launch('Redis')
     test.after(() => server.stop())
     const { store, seen } = openStore(test, server.url)

@@ -51,7 +51,7 @@ for (const file of LIMITER_FILES.filter((file) => present.includes(file))) {
   })
 }
 
-/** Checks a case of a pure function: its answer, or how it fails. */
+/** Checks a case of a pure function: its result, or how it fails. */
 function check(described, call, takes, answers) {
   const { name, ...fields } = described
   if (isError(fields)) {
@@ -114,7 +114,7 @@ const functions = {
     const rules = described.rules.map(answers.described)
     const words = Object.fromEntries(Object.entries(described.words).map(([word, value]) => [word, text(value)]))
     const address = Object.hasOwn(described, 'address') ? { address: described.address } : {}
-    // A key does not say here whether it is an address.
+    // A key does not show here whether it is an address.
     const keys = described.keys?.map(({ rule, digest }) => ({ rule, digest }))
     const expected = keys === undefined ? described : { ...described, keys }
     const takes = ['rules', 'words', ...Object.keys(address)]
@@ -134,7 +134,7 @@ for (const file of FUNCTION_FILES.filter((file) => present.includes(file))) {
   })
 }
 
-/** Makes what a case of config.json says, from values of any kind. */
+/** Makes the object of a case of config.json, from values of any type. */
 function make({ kind, ...given }) {
   switch (kind) {
     case 'attempt_limiter': {

@@ -1,4 +1,6 @@
-/** The README's login and the examples behind a Unix socket, where no client has an address: they work and they count. */
+/**
+ * The README's login and the examples behind a Unix socket, where no client has an address: they work and they count.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +16,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const preload = new URL('support/on-a-path.mjs', import.meta.url).href
 const ANN = { email: 'ann@example.com', password: 'correct horse battery staple' }
 
-/** Starts a program of this repository on a path; gives a function that posts JSON and answers status and body. */
+/** Starts a program of this repository on a path; returns a function that posts JSON and returns status and body. */
 async function start(test, program, env = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'doorkeep-'))
   const socketPath = join(folder, 'socket')
@@ -60,7 +62,7 @@ const statuses = async (times, ask) => {
   return seen
 }
 
-/** The rule on the account is left: 20 at once. */
+/** The rule on the account remains: 20 in parallel. */
 async function holds({ post }) {
   assert.deepEqual(await post('/login', ANN), { status: 200, text: '{"welcome":"ann@example.com"}' })
   const wrong = await statuses(21, (n) => post('/login', { ...ANN, password: `guess ${n}` }))

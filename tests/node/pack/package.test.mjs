@@ -1,4 +1,4 @@
-/** The packed tarball as a stranger gets it: installed into an empty project with no compiler and no registry. */
+/** The packed tarball as a user gets it: installed into an empty project with no compiler and no registry. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
@@ -49,7 +49,7 @@ describe('the tarball', () => {
     assert.equal((await node('login.mjs', code)).stdout, SAID)
   })
 
-  it('brings nothing else along and is small', async () => {
+  it('has no dependencies and is small', async () => {
     assert.deepEqual(
       (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.')),
       ['doorkeep'],
@@ -60,12 +60,12 @@ describe('the tarball', () => {
     assert.equal(scripts.install ?? scripts.postinstall, undefined)
   })
 
-  it('carries its licence, and those of what is compiled into it', async () => {
+  it('contains its licence, and those of what is compiled into it', async () => {
     assert.match(await readFile(installed('LICENSE'), 'utf8'), /^MIT License/)
     assert.match(await readFile(installed('THIRD-PARTY-NOTICES'), 'utf8'), /\bnapi \d/)
   })
 
-  it('lets a process with limiters and unsettled attempts end by itself', async () => {
+  it('lets a process with limiters and unsettled attempts end on its own', async () => {
     const code = `const { Limiter, StrikeRule } = require('doorkeep'); const limiter = new Limiter()
       const rule = new StrikeRule('login', { threshold: 5, lockoutWindow: '15m' })
       for (let n = 0; n < 1000; n += 1) limiter.attempt(rule.key('user' + n))`
@@ -107,7 +107,7 @@ describe('the tarball', () => {
     })
   }
 
-  it('has adapters that load beside what they adapt to, from both kinds of module', async () => {
+  it('has adapters that load with their frameworks, from both kinds of module', async () => {
     const adapted = ['@nestjs', '@opentelemetry', 'express-rate-limit', 'prom-client', 'rxjs']
     const links = adapted.map((name) => join(project, 'node_modules', name))
     await Promise.all(links.map((link, index) => symlink(join(root, 'node_modules', adapted[index]), link)))
@@ -128,7 +128,7 @@ describe('the tarball', () => {
     await run(tool('attw'), [tarball, '--no-definitely-typed', '--profile', 'node16', '--format', 'ascii'])
   })
 
-  it('says clearly that the native module and the package differ', async () => {
+  it('reports clearly that the native module and the package differ', async () => {
     const manifest = installed('package.json')
     const original = await readFile(manifest, 'utf8')
     await writeFile(manifest, JSON.stringify({ ...JSON.parse(original), version: '9.9.9' }))
@@ -142,7 +142,7 @@ describe('the tarball', () => {
     }
   })
 
-  it('says clearly that there is no native module for the machine', async () => {
+  it('reports clearly that there is no native module for the machine', async () => {
     const dist = installed('bindings-node', 'dist')
     const binaries = (await readdir(dist)).filter((name) => name.endsWith('.node'))
     assert.ok(binaries.length > 0)

@@ -1,4 +1,4 @@
-/** Checks the vectors of what an application is told: HTTP answers, presets, advice. */
+/** Checks the vectors of what an application gets: HTTP answers, presets, advice. */
 import assert from 'node:assert/strict'
 import { http, Limiter, lint, Outcome, presets } from 'doorkeep'
 import { parseList, serializeList } from 'structured-headers'
@@ -71,7 +71,7 @@ function asDecision(fields) {
   }
 }
 
-/** A list of RFC 9651 that prints as it was sent: strings of different names, with whole numbers and no more. */
+/** A list of RFC 9651 that prints as it was sent: strings with different names, each with whole numbers only. */
 function parsesBack(field) {
   const list = parseList(field)
   assert.equal(serializeList(list), field)
@@ -85,7 +85,10 @@ function parsesBack(field) {
   }
 }
 
-/** What an attacker gets on one key in a half-open span, asking whenever the limiter says that it is time. */
+/**
+ * How often an attacker passes on one key in a half-open span, by asking whenever the limiter announces that it is
+ * time.
+ */
 function greedy(rule, span) {
   const limiter = new Limiter()
   const key = rule.key('victim')

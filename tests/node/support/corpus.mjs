@@ -1,4 +1,4 @@
-/** Reads the vectors and refuses what it does not know, so that no field is skipped in silence. */
+/** Reads the vectors and refuses unknown fields, so that none is skipped silently. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 
@@ -34,13 +34,13 @@ export const FUNCTION_FILES = [
 /** A repeated call after a lost reply, for which hosts have no call; and the lab, which Node does not have. */
 const ELSEWHERE = ['strikes-repeated', 'lab']
 
-/** The names of all files that there are, for the test that none is forgotten. */
+/** Returns the names of all existing files, for the test that none is forgotten. */
 export function files() {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.map((name) => name.slice(0, -'.json'.length)).filter((name) => !ELSEWHERE.includes(name))
 }
 
-/** The cases of one file. */
+/** Returns the cases of one file. */
 export function cases(file) {
   const text = readFileSync(new URL(`${file}.json`, folder), 'utf8')
   const { format, cases, ...rest } = JSON.parse(text)
@@ -59,7 +59,7 @@ export function only(object, names, optional = []) {
   return object
 }
 
-/** A text, in one of the three ways to write it, or in such pieces. */
+/** Returns a string, in one of the three ways to write it, or in pieces of them. */
 export function text(value) {
   if (Array.isArray(value)) return value.map(text).join('')
   if (typeof value === 'string') return value
@@ -68,7 +68,7 @@ export function text(value) {
   return repeat.repeat(times)
 }
 
-/** A raw value, as a caller could pass it by mistake. */
+/** Returns a raw value, as a caller could pass it by mistake. */
 export function raw(value) {
   if (typeof value !== 'object') return value
   if (Object.hasOwn(value, 'none')) return undefined
@@ -76,7 +76,7 @@ export function raw(value) {
   return float(only(value, ['float']).float)
 }
 
-/** A duration: a number of microseconds is passed in this language's own unit, milliseconds. */
+/** Returns a duration: a number of microseconds is passed in this language's own unit, milliseconds. */
 export function duration(value) {
   if (typeof value === 'number') return value / 1000
   if (typeof value === 'object' && Object.hasOwn(value, 'seconds'))
@@ -86,7 +86,7 @@ export function duration(value) {
 
 export const milliseconds = (micros) => micros / 1000
 
-/** Microseconds from milliseconds; fails when they are no whole number of them. */
+/** Converts milliseconds to microseconds; fails when they are not a whole number of them. */
 export function micros(milliseconds) {
   if (milliseconds === null) return null
   const whole = Math.round(milliseconds * 1000)

@@ -1,4 +1,4 @@
-/** Compares what the package says with what a vector expects. */
+/** Compares results of the package with what a vector expects. */
 import assert from 'node:assert/strict'
 import { ConfigError, InvalidKeyError, Outcome } from 'doorkeep'
 import { micros, only } from './corpus.mjs'
@@ -13,7 +13,7 @@ const DECISION = ['outcome', 'reason', 'rule', 'retry_after_us', 'remaining', 'r
 
 export const outcomeName = (outcome) => OUTCOMES.get(outcome)
 
-/** Checks every field of a decision, those included that follow from others. */
+/** Checks every field of a decision, including those that follow from others. */
 export function sameDecision(decision, expect) {
   only(expect, DECISION)
   const said = {
@@ -41,10 +41,10 @@ export function sameStats(stats, expect) {
   assert.deepEqual(rest, {})
 }
 
-/** Whether a vector expects an error. */
+/** Returns whether a vector expects an error. */
 export const isError = (expect) => Object.hasOwn(expect, 'error')
 
-/** Checks that `call` fails as expected: thrown at once, or as a rejection and never thrown. */
+/** Checks that `call` fails as expected: thrown immediately, or as a rejection and never thrown. */
 export async function fails(call, { error, ...how }, { sync }) {
   const [Kind, code] = ERRORS[error]
   const matches = (thrown) => {

@@ -1,4 +1,4 @@
-// An addon of somebody else: it makes externals of its own. Written against the engine alone, without its headers.
+// An addon of another author: it makes its own externals. Written against the engine alone, without its headers.
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/** A guarded login in each framework that has a guard, behind a real server, so that one suite holds for all of them. */
+/** A guarded login in each framework that has a guard, behind a real server, so that one suite tests all of them. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import * as ofExpress from 'doorkeep/express'
@@ -12,10 +12,10 @@ import { client, nest } from './nest.mjs'
 const LOOPBACK = { port: 0, host: '127.0.0.1' }
 
 /**
- * Each serves `POST /login`: the rules on addresses, the guards in their order, then `handle`, which gets the request and
- * answers a status or throws, and `/open` behind the rules on addresses alone. What it throws is answered by the adapter
- * where the test says so or the framework has no other way, and else with 500. Gives the origin, a function that posts JSON,
- * and how many requests reached the handler. Beside it stands what its adapter exports.
+ * Each serves `POST /login`: the rules on addresses, the guards in their order, then `handle`, which gets the request
+ * and returns a status or throws, and `/open` behind the rules on addresses alone. The adapter answers what it throws
+ * where the test says so or the framework has no other way; otherwise the answer is 500. Returns the origin, a function
+ * that posts JSON, and how many requests reached the handler. Each also has the exports of its adapter.
  */
 export const frameworks = [
   { name: 'Express 4', ...ofExpress, login: (test, parts) => onExpress(express4, test, parts) },
@@ -64,7 +64,7 @@ async function onFastify(fastify, test, parts) {
   if (addresses) await app.register(ofFastify.doorkeep, addresses)
   app.setErrorHandler((error, _request, reply) => reply.code(500).send({ failed: error.message }))
   const preHandler = guards.flatMap((options) => [ofFastify.guard(options), async (request) => between(request)])
-  // An error handler of its own, which hands on to that of the instance above.
+  // Its own error handler, which passes on to that of the instance above.
   app.register(async (routes) => {
     if (answersErrors) routes.setErrorHandler(ofFastify.answerErrors())
     routes.post('/login', { preHandler }, async (request, reply) => {

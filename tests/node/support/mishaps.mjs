@@ -1,4 +1,4 @@
-/** Loaded before a service: some passwords make the hash of passwords slow, or fail, as it would without memory. */
+/** Loaded before a service: some passwords make the password hash slow, or make it fail, as without memory. */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 

@@ -1,4 +1,4 @@
-/** Applications of NestJS over both of its platforms, behind a real server, written without a compiler of decorators. */
+/** Applications of NestJS over both of its platforms, behind a real server, without a compiler of decorators. */
 import 'reflect-metadata'
 import { once } from 'node:events'
 import { Controller, HttpException, Module, Post, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common'
@@ -20,14 +20,14 @@ export const nest = PLATFORMS.map(({ name, adapter }) => ({
   login: (test, parts) => login(test, adapter, parts),
 }))
 
-/** Decorates a method as a compiler does: what stands lowest first, and parameters before their method. */
+/** Decorates a method as a compiler does: the lowest decorator first, and parameters before their method. */
 export function decorate(target, method, decorators, parameters = []) {
   for (const [index, parameter] of parameters.entries()) parameter(target.prototype, method, index)
   const descriptor = Object.getOwnPropertyDescriptor(target.prototype, method)
   for (const decorator of decorators.toReversed()) decorator(target.prototype, method, descriptor)
 }
 
-/** Starts an application, which ends with the test; answers its origin, unless it listens on a path. */
+/** Starts an application, which ends with the test; returns its origin, unless it listens on a path. */
 export async function start(test, adapter, { controllers, imports = [], providers = [], path, unfiltered = false }) {
   class App {}
   Module({ controllers, imports, providers })(App)
@@ -41,7 +41,7 @@ export async function start(test, adapter, { controllers, imports = [], provider
   return `http://127.0.0.1:${app.getHttpServer().address().port}`
 }
 
-/** By its server itself: on Fastify, NestJS 11 takes ports alone. */
+/** By its server itself: on Fastify, NestJS 11 accepts only ports. */
 async function listenOn(path, app) {
   await app.init()
   await app.getHttpAdapter().getInstance().ready?.()
@@ -86,7 +86,7 @@ async function login(test, adapter, { addresses, guards = [], between = () => {}
   return { seen, ...client(await start(test, adapter, { controllers: [Login], path: listen.path })) }
 }
 
-/** What is no answer is 500 with the message, as in the other frameworks' tests. */
+/** Anything that is not an answer is 500 with the message, as in the other frameworks' tests. */
 class Failed extends BaseExceptionFilter {
   catch(error, host) {
     const answered = error instanceof HttpException

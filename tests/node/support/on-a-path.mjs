@@ -1,4 +1,4 @@
-/** Loaded before a program: its servers listen on the Unix socket at SOCKET_PATH, whatever it says. */
+/** Loaded before a program: its servers listen on the Unix socket at SOCKET_PATH, whatever they ask for. */
 import { Server } from 'node:net'
 
 const { listen } = Server.prototype

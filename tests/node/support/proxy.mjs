@@ -1,8 +1,10 @@
-/** A proxy between a store and its server that does what networks do to connections. Knows no protocol. */
+/** A proxy between a store and its server that imitates network faults. Knows no protocol. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 
-/** Faults: `pass`, `stall` hands on nothing, `cut` ends every connection, `drop-down` loses what goes to the client. */
+/**
+ * Faults: `pass`, `stall` forwards nothing, `cut` ends every connection, `drop-down` drops what is sent to the client.
+ */
 export async function startProxy(test, port) {
   let fault = 'pass'
   let accepted = 0
@@ -33,12 +35,12 @@ export async function startProxy(test, port) {
   })
   return {
     url: `redis://127.0.0.1:${listener.address().port}/0`,
-    /** Sets the fault for the connections that stand and those to come. */
+    /** Sets the fault for current and later connections. */
     set(next) {
       fault = next
       if (next === 'cut') cut()
     },
-    /** How many connections were made. */
+    /** Returns how many connections were made. */
     get accepted() {
       return accepted
     },

@@ -21,18 +21,18 @@ export async function startServer(test, engine = 'Redis', ...options) {
   return server
 }
 
-/** Starts a server, to be stopped. */
+/** Starts a server that the caller stops. */
 export async function launch(engine, ...options) {
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const server = new Server(engine, await freePort(), options)
-    // Somebody else may have taken the port meanwhile.
+    // Another process may have taken the port meanwhile.
     if (await server.start()) return server
     await server.stop()
   }
   return assert.fail(`${engine} does not start`)
 }
 
-/** A port of the loopback interface that nobody listened on a moment ago. */
+/** Returns a port of the loopback interface that was free a moment ago. */
 export async function freePort() {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
@@ -57,7 +57,7 @@ class Server {
     return `redis://127.0.0.1:${this.port}/0`
   }
 
-  /** Whether it came up. Empty, whatever it held before. */
+  /** Returns whether it came up. It is empty, whatever it contained before. */
   async start() {
     const variable = ENGINES[this.#engine]
     const binary = process.env[variable]
@@ -80,35 +80,35 @@ class Server {
     }
   }
 
-  /** Ends it at once, as a crash would. */
+  /** Ends it immediately, as a crash would. */
   async stop() {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
     this.#process.kill('SIGKILL')
     await once(this.#process, 'exit')
   }
 
-  /** Lets it stand still, its sockets open. */
+  /** Suspends it, with its sockets open. */
   freeze() {
     this.#process.kill('SIGSTOP')
   }
 
-  /** Lets it go on. */
+  /** Resumes it. */
   thaw() {
     this.#process.kill('SIGCONT')
   }
 
-  /** Sends one command; answers the first line of the reply. */
+  /** Sends one command; returns the first line of the reply. */
   async ask(...words) {
     return (await this.#exchange(words)).split('\r\n', 1)[0]
   }
 
-  /** The value of a bulk reply. */
+  /** Returns the value of a bulk reply. */
   async text(...words) {
     const reply = await this.#exchange(words)
     return reply.slice(reply.indexOf('\r\n') + 2, -2)
   }
 
-  /** The names of the keys that it holds. */
+  /** Returns the names of its keys. */
   async keys() {
     const [, ...lines] = (await this.#exchange(['KEYS', '*'])).split('\r\n')
     return lines.filter((line) => line !== '' && !/^\$\d+$/.test(line))

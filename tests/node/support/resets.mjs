@@ -1,4 +1,4 @@
-/** Clients that send a whole request and are gone before anybody reads their address, by a reset of the connection. */
+/** Clients that send a whole request and reset the connection before their address is read. */
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
 
-/** One request of HTTP/1 that posts JSON. */
+/** Returns one request of HTTP/1 that posts JSON. */
 export function posting(path, body, headers = {}) {
   const text = JSON.stringify(body)
   const fields = {
@@ -21,7 +21,7 @@ export function posting(path, body, headers = {}) {
   return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
 }
 
-/** What a client of HTTP/2 sends for one request, as bytes. */
+/** Returns what a client of HTTP/2 sends for one request, as bytes. */
 export async function postingOverHttp2(path, body) {
   const sent = []
   const wire = new PassThrough()
@@ -49,7 +49,7 @@ export async function reset(port, bytes) {
   await once(socket, 'close')
 }
 
-/** The same over TLS, whose two sides share a key in place of a certificate. */
+/** The same over TLS, whose two sides share a key instead of a certificate. */
 export const PSK = { ciphers: 'PSK-AES128-GCM-SHA256', maxVersion: 'TLSv1.2', pskIdentityHint: 'test' }
 const key = Buffer.alloc(16, 1)
 export const SERVER_PSK = { ...PSK, pskCallback: () => key }
@@ -65,7 +65,7 @@ export async function resetOverTls(port, bytes) {
   await once(socket, 'close')
 }
 
-/** Counts the requests of HTTP/1 that reach any server of this process. Gives a function that waits for so many. */
+/** Counts the requests of HTTP/1 that reach any server of this process. Returns a function that waits for as many. */
 export function arrivals(test) {
   let arrived = 0
   const count = () => {

@@ -1,10 +1,10 @@
-/** Programs of tests, which must end by themselves. */
+/** Programs of tests, which must end on their own. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Runs a program to its end, its arguments from `process.argv[1]` on: how it ended, and what it said. */
+/** Runs a program to its end, its arguments from `process.argv[1]` on: returns how it ended, and what it printed. */
 export function runScript(code, ...given) {
   return new Promise((resolve) => {
     const options = { cwd: root, timeout: 20_000, killSignal: 'SIGKILL' }

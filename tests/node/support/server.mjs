@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** Serves `app`; answers the address and a function that posts JSON. */
+/** Serves `app`; returns the address and a function that posts JSON. */
 export async function serve(test, app) {
   const server = createServer(app)
   server.listen(0, '127.0.0.1')

@@ -1,10 +1,10 @@
-/** Runs one case of a limiter: its steps in order, through the public names, blocking or async, in memory or a store. */
+/** Runs one case of a limiter: its steps in order, through the public API, blocking or async, in memory or a store. */
 import assert from 'node:assert/strict'
 import { AttemptLimiter, FixedWindow, Limiter, Rule, StrikeRule, TokenBucket } from 'doorkeep'
 import { micros, milliseconds, only, text } from './corpus.mjs'
 import { fails, isError, outcomeName, sameDecision, sameStats } from './expectations.mjs'
 
-/** Below it a table may evict within a case. */
+/** Below this a table may evict within a case. */
 const ROOMY = 50
 const OF_TABLES = new Set(['size', 'stats'])
 const CANCELLED = { nothing: 'nothing', givenBack: 'given_back', lifted: 'lifted' }
@@ -44,7 +44,7 @@ const KINDS = {
   },
 }
 
-/** Each: its arguments, how it is called, and how its answer is compared. Called on the run of a case. */
+/** Each operation: its arguments, its call, and how its result is compared. Called on the run of a case. */
 const common = {
   size: { takes: [], call: (run) => run.limiter.size, plain: true, same: (size, expect) => same({ size }, expect) },
   stats: { takes: [], call: (run) => run.limiter.stats(), plain: true, same: sameStats },
@@ -185,10 +185,12 @@ const fixedWindow = {
   },
 }
 
-/** Whether a case asks nothing that only a bounded table knows. */
+/** Returns whether a case needs nothing that only a bounded table knows. */
 export const isRoomy = ({ limiter }) => (limiter.capacity ?? limiter.max_tracked_keys ?? limiter.max_keys) >= ROOMY
 
-/** Runs the steps of a case in a mode: `{ sync, outcomeAlone, store }`. Tables are not looked into when there is a store. */
+/**
+ * Runs the steps of a case in a mode: `{ sync, outcomeAlone, store }`. Tables are not inspected when there is a store.
+ */
 export async function runCase(described, mode) {
   only(described, ['name', 'limiter', 'steps'])
   const make = KINDS[described.limiter.kind]
@@ -213,7 +215,7 @@ async function runStep(operations, run, step, mode) {
   const { op, expect, ...given } = step
   only(given, operation.takes, operation.optional)
   if (isError(expect)) {
-    // Keys are made before the call and may be what fails.
+    // Keys are made before the call, and may be what fails.
     const keyless = async () => operation.call(run, given)
     return fails(mode.sync ? () => operation.call(run, given) : keyless, expect, mode)
   }
@@ -240,7 +242,7 @@ export function makeKeys({ rules }, keys) {
   })
 }
 
-/** The name that a limiter has in memory by default, where a store wants one. */
+/** Returns the name that a limiter has in memory by default, where a store requires one. */
 const named = (name, store) => (store ? { name, store } : {})
 const at = (now) => ({ now: milliseconds(now) })
 const same = (said, expect) => assert.deepEqual(said, expect)

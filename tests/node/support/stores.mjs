@@ -1,15 +1,15 @@
-/** Stores that note their events, and the measures of the tests that break their servers. */
+/** Stores that record their events, and the time limits of the tests that break their servers. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RedisStore } from 'doorkeep'
 
 export const TIMEOUT_MS = 200
-/** What a deadline may be missed by on a machine that does other things, too. */
+/** How late a deadline may be on a busy machine. */
 export const SLACK_MS = 250
-/** As long as an answer takes at most while nobody is asked. */
+/** How long an answer takes at most while no server is called. */
 export const AT_ONCE_MS = 50
 
-/** A store at `url` with the types of its events in `seen`, closed when the test ends. */
+/** Makes a store at `url` with the types of its events in `seen`, closed when the test ends. */
 export function openStore(test, url, options) {
   const events = []
   const store = new RedisStore(url, { timeout: TIMEOUT_MS, onEvent: (event) => events.push(event), ...options })
@@ -17,7 +17,7 @@ export function openStore(test, url, options) {
   return { store, events, seen: () => events.map(({ type }) => type) }
 }
 
-/** The answer of a call, which must come within so many milliseconds. */
+/** Returns the answer of a call, which must arrive within so many milliseconds. */
 export async function within(milliseconds, call) {
   const start = performance.now()
   const answer = await call()
@@ -29,7 +29,7 @@ export async function within(milliseconds, call) {
 export const inTime = (call) => within(TIMEOUT_MS + SLACK_MS, call)
 export const atOnce = (call) => within(AT_ONCE_MS, call)
 
-/** Asks until `is` holds; a store looks for its server about once a second. */
+/** Polls until `is` is true; a store looks for its server about once a second. */
 export async function until(is, milliseconds = 3000) {
   const start = performance.now()
   while (!(await is())) {
@@ -38,7 +38,7 @@ export async function until(is, milliseconds = 3000) {
   }
 }
 
-/** Runs `work` beside a timer of the loop; answers the longest that the timer was late. */
+/** Runs `work` along with a timer of the loop; returns the longest delay of the timer. */
 export async function heartbeat(work) {
   let latest = 0
   let last = performance.now()

@@ -1,4 +1,6 @@
-/** What the types of the adapters promise, checked by the compiler alone, beside the types of what they adapt to. */
+/**
+ * What the types of the adapters promise, checked by the compiler alone, together with the types of their frameworks.
+ */
 import { type CanActivate, type NestInterceptor, type Type, UseGuards } from '@nestjs/common'
 import { metrics } from '@opentelemetry/api'
 import { ClientIp, Limiter, Rule, TokenBucket } from 'doorkeep'
@@ -37,8 +39,8 @@ DoorkeepModule.forRoot({})
 register(limiter)
 register(new TokenBucket(), { registry: new Registry(), name: 'tokens' })
 register(limiter, { registry: new Registry<OpenMetricsContentType>() })
-// @ts-expect-error a rule counts nothing
+// @ts-expect-error a rule has no counters
 register(rule)
 instrument(limiter, { meter: metrics.getMeter('login'), name: 'login' })
-// @ts-expect-error that is no meter
+// @ts-expect-error not a meter
 instrument(limiter, { meter: new Registry() })

@@ -1,4 +1,4 @@
-/** What the types promise, checked by the compiler alone: every line that must not compile says so. */
+/** What the types promise, checked by the compiler alone: every line that must not compile is marked. */
 import {
   type At,
   type Attempt,
@@ -112,9 +112,9 @@ export async function told(decision: Decision, key: Key): Promise<void> {
   const provider: RateLimitProvider = new TokenBucket()
   await new IssueGuard(provider, { key: (claims: { tenant: string }) => claims.tenant }).check({ tenant: 'acme' })
   new IssueGuard({ allow: () => true, reset() {}, close() {} }).checkSync({ sub: keyFromClaims({}) })
-  // @ts-expect-error a decision that is not awaited is none
+  // @ts-expect-error a decision that is not awaited is not a decision
   http.status(Promise.resolve(decision))
-  // @ts-expect-error a provider says yes or no
+  // @ts-expect-error a provider answers yes or no
   new IssueGuard({ allow: () => 'yes', reset() {}, close() {} })
 }
 
@@ -144,11 +144,11 @@ export function mistakes(limiter: Limiter, rule: Rule): void {
   new TokenBucket({ rat: 5 })
   // @ts-expect-error a key has at least one part
   rule.key()
-  // @ts-expect-error a text is no key
+  // @ts-expect-error a string is not a key
   limiter.decideSync('ann')
-  // @ts-expect-error what looks like a key was not made by a rule
+  // @ts-expect-error an object that looks like a key was not made by a rule
   limiter.decideSync({ rule: 'login', digest: '00', toJSON: () => ({ rule: 'login', digest: '00' }) })
-  // @ts-expect-error that is no store
+  // @ts-expect-error not a store
   new Limiter({ store: {} })
   // @ts-expect-error the URL is required
   new RedisStore()
@@ -186,6 +186,6 @@ export function routes(limiter: Limiter, rule: Rule): void {
     await giveBack(error, req, res)
     next(error)
   })
-  // @ts-expect-error the wait of an address is told as it is
+  // @ts-expect-error the wait of an address is not rounded
   addressLimit({ limiter, rules: [rule], roundUp: '1m' })
 }
