@@ -66,8 +66,8 @@ impl Attempt {
     /// give_back
     ///     Rules on which only the charge of this attempt is taken back; a lockout that it engaged is lifted.
     /// forgive_address
-    ///     Rules keyed by an address whose keys are forgotten. A list of its own, apart from `forgive`, since it lets
-    ///     an attacker with one account of their own wipe the limit on the address they attack from.
+    ///     Rules keyed by an address whose keys are forgotten. A separate list, since it lets an attacker reset the
+    ///     limit on their address by logging in to their own account.
     /// now
     ///     Seconds since the Unix epoch. Defaults to the limiter's clock.
     ///

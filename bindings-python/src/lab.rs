@@ -115,7 +115,7 @@ impl Owned {
     }
 }
 
-/// Whether the run goes on.
+/// Whether the run continues.
 fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, at: Progress) -> PyResult<bool> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(true) };

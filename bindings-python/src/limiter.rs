@@ -1,6 +1,6 @@
 //! The limiter of several keys per call.
 //!
-//! Conversions only. The first key is a parameter of its own, since Python makes a tuple of the rest at every call: a
+//! Conversions only. The first key is a separate parameter, since Python makes a tuple of the rest at every call: a
 //! call with one key then allocates only its answer.
 
 use doorkeep::Decision as Decided;

@@ -173,8 +173,8 @@ impl StrikeRule {
 
     /// Make the key of one or more strings.
     ///
-    /// The parts stay apart: `key("a b", "c")` and `key("a", "b c")` differ. They are hashed at once, not trimmed, and
-    /// never kept. Put an address through `network` first. Costs one SHA-256 over the parts.
+    /// The parts stay apart: `key("a b", "c")` and `key("a", "b c")` differ. They are hashed immediately, untrimmed,
+    /// and never kept. Put an address through `network` first. Costs one SHA-256 over the parts.
     ///
     /// Raises
     /// ------

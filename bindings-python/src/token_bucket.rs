@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::options::{Place, read_name};
 use crate::stats;
 
-/// Gives each key a bucket of tokens that refills continuously.
+/// Limits each key by a bucket of tokens that refills continuously.
 ///
 /// At the cap, buckets that are full again are evicted first, then the fullest. Safe from any thread; no call scans the
 /// table.

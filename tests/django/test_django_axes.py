@@ -41,7 +41,7 @@ def site(limiter: Limiter) -> Iterator[Limiter]:
 
 @pytest.fixture
 def ours(configure: Any) -> Iterator[Limiter]:
-    """Make the project one of django-axes with our backend in place of its own."""
+    """Configure the project for django-axes with our backend in place of its own."""
     limiter = configure(give_back_on=[ZeroDivisionError, ConnectionError])
     with override_settings(**OURS):
         yield limiter

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +43,25 @@ def test_every_public_item_has_a_docstring() -> None:
                 if getattr(item, method).__doc__ is None and issubclass(item, BaseException | int):
                     continue
                 assert getattr(item, method).__doc__, f"{module.__name__}.{name}.{method}"
+
+
+def test_no_docstring_begins_with_a_word_that_only_this_project_would_use() -> None:
+    import doorkeep
+    from doorkeep import _native
+
+    def written() -> Iterator[str | None]:
+        for file in Path(doorkeep.__file__).parent.rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield ast.get_docstring(node)
+        for item in vars(_native).values():
+            yield from (getattr(part, "__doc__", None) for part in (item, *getattr(item, "__dict__", {}).values()))
+
+    # To give back is what this package calls it.
+    odd = re.compile(r"(Says?|Tells?|Holds?|Judges?|Mends?|Gives?(?!.* back))\b")
+    found = [text.splitlines()[0] for text in written() if text]
+    assert len(found) > 500
+    assert [line for line in found if odd.match(line)] == []
 
 
 def test_the_examples_of_the_package_run() -> None:

@@ -13,7 +13,7 @@ __all__ = ["AwaitableProvider", "RateLimitProvider"]
 
 @runtime_checkable
 class RateLimitProvider(Protocol):
-    """Something that limits by a text key, such as `TokenBucket`."""
+    """An object that limits by a string as the key, such as `TokenBucket`."""
 
     def allow(self, key: str) -> bool:
         """Count one token for this key, and return whether it may pass."""

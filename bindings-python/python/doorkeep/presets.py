@@ -52,8 +52,8 @@ Short windows against bursts and long ones against patience, as the OWASP Authen
 login_network: Rule = _named["login-network"]
 """Logins by the wider network of the address, an IPv6 /48: ``100/1m,1000/1h,5000/1d``, five times `login_ip`.
 
-Beside `login_ip`, in the same call: the owner of a /48 has 65,536 networks of /64, and each counts there as a client of
-its own. At most 199 in a minute, 1,999 in an hour, 9,999 in a day.
+Use it together with `login_ip`, in the same call: the owner of a /48 has 65,536 networks of /64, and `login_ip` counts
+each as a separate client. At most 199 in a minute, 1,999 in an hour, 9,999 in a day.
 """
 
 login_account_ip: Rule = _named["login-account-ip"]
@@ -121,4 +121,4 @@ reset_ip: Rule = _named["reset-ip"]
 """Resets of passwords asked for by one address: ``10/1m,50/1h``."""
 
 token_issue: Rule = _named["token-issue"]
-"""Tokens issued to one subject: ``100/1m``, what a `TokenBucket` gives by default."""
+"""Tokens issued to one subject: ``100/1m``, the default of a `TokenBucket`."""

@@ -9,7 +9,7 @@ use crate::convert::Given;
 use crate::error::Result;
 use crate::token_bucket::TokenBucket;
 
-/// Gives each key a bucket of tokens that refills continuously.
+/// Limits each key by a bucket of tokens that refills continuously.
 ///
 /// Like `doorkeep.TokenBucket`, with the same arguments, and every answer awaitable. At the call, a limiter in memory
 /// decides, and a limiter over a store sends its request.

@@ -109,7 +109,7 @@ class Login:
         self._users = [user for name, text in self._named for user in find(name, text)]
 
     def count_stored_names(self) -> bool:
-        """Count the names under which the users are stored. Return whether the guess may go on."""
+        """Count the names under which the users are stored. Return whether the guess may continue."""
         keys = [key for key in self._keys(stored.stored_names(self._users)) if not self._admitted.attempt.holds(key)]
         for start in range(0, len(keys), _MOST_KEYS):
             # Not added to the keys of the request: header fields for them would reveal that the account exists.
