@@ -6,7 +6,7 @@ use doorkeep::host::input;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::error::Result;
 use crate::rule::{Rule, StrikeRule, one_rule, read_names};
 
@@ -44,7 +44,7 @@ pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     endpoint.
 #[pyfunction]
 #[pyo3(signature = (rules, *, forgive=None), text_signature = "(rules, *, forgive=())")]
-pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Given<'_, '_>) -> Result<Vec<String>> {
+pub(crate) fn lint(rules: &Bound<'_, PyAny>, forgive: Arg<'_, '_>) -> Result<Vec<String>> {
     let read = rules.try_iter()?.map(|rule| one_rule("lint", &rule?)).collect::<PyResult<Vec<_>>>()?;
     let forgive = read_names(forgive)?;
     let forgive: Vec<&str> = forgive.iter().map(String::as_str).collect();

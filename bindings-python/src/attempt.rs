@@ -15,7 +15,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::{Call, CallResult};
 use crate::clock::Clock;
-use crate::convert::{Given, read};
+use crate::convert::{Arg, read};
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::key::{Key, with_keys};
@@ -87,12 +87,12 @@ impl Attempt {
     pub(crate) fn success(
         &self,
         py: Python<'_>,
-        forgive: Given<'_, '_>,
-        give_back: Given<'_, '_>,
-        forgive_address: Given<'_, '_>,
-        now: Given<'_, '_>,
+        forgive: Arg<'_, '_>,
+        give_back: Arg<'_, '_>,
+        forgive_address: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<bool> {
-        self.ask_success(py, forgive, give_back, forgive_address, now)?.wait(py)
+        self.start_success(py, forgive, give_back, forgive_address, now)?.wait(py)
     }
 
     /// Settle the attempt as a wrong guess: it stays counted, whatever is called later.
@@ -115,8 +115,8 @@ impl Attempt {
     /// bool
     ///     Whether this call settled it. Also false if the store was not reached.
     #[pyo3(signature = (now=None))]
-    pub(crate) fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Result<bool> {
-        self.ask_cancel(py, now)?.wait(py)
+    pub(crate) fn cancel(&self, py: Python<'_>, now: Arg<'_, '_>) -> Result<bool> {
+        self.start_cancel(py, now)?.wait(py)
     }
 
     /// Count further keys under the same attempt. Keys that are already part of it are not counted again.
@@ -134,12 +134,12 @@ impl Attempt {
     pub(crate) fn extend(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Decision> {
-        self.ask_extend(py, first, rest, cost, now)?.wait(py)
+        self.start_extend(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Return whether `key` is part of the attempt.
@@ -159,7 +159,7 @@ impl Attempt {
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> Result<bool> {
-        self.ask_exit(py, error)?.wait(py)
+        self.start_exit(py, error)?.wait(py)
     }
 
     /// Give the attempt back if `give_back_on` names the class of `error`, for adapters. Return whether it did.
@@ -168,10 +168,10 @@ impl Attempt {
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
-        give_back_on: Given<'_, '_>,
-        now: Given<'_, '_>,
+        give_back_on: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<bool> {
-        self.ask_give_back(py, error, give_back_on, now)?.wait(py)
+        self.start_give_back(py, error, give_back_on, now)?.wait(py)
     }
 
     fn __repr__(&self) -> String {
@@ -195,13 +195,13 @@ impl Attempt {
         Self { inner, clock, give_back_on, store }
     }
 
-    pub(crate) fn ask_success(
+    pub(crate) fn start_success(
         &self,
         py: Python<'_>,
-        forgive: Given<'_, '_>,
-        give_back: Given<'_, '_>,
-        forgive_address: Given<'_, '_>,
-        now: Given<'_, '_>,
+        forgive: Arg<'_, '_>,
+        give_back: Arg<'_, '_>,
+        forgive_address: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, bool, bool> {
         let (forgive, give_back) = (read_names(forgive)?, read_names(give_back)?);
         let forgive_address = read_names(forgive_address)?;
@@ -214,17 +214,17 @@ impl Attempt {
         Ok(self.call(self.inner.success(&settlement, now), |_, settled, ()| Ok(settled?)))
     }
 
-    pub(crate) fn ask_cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Result<Call<'_, bool, bool>> {
+    pub(crate) fn start_cancel(&self, py: Python<'_>, now: Arg<'_, '_>) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.cancel(self.clock.now(py, now)?), |_, settled, ()| Ok(settled)))
     }
 
-    pub(crate) fn ask_extend(
+    pub(crate) fn start_extend(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.extend(keys, cost, now)))?;
@@ -232,17 +232,17 @@ impl Attempt {
     }
 
     /// Ends a block, by `error` if there is one. The result is false: no exception is swallowed.
-    pub(crate) fn ask_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
+    pub(crate) fn start_exit(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
         let answer = self.release(py, error, &self.give_back_on, None)?;
         Ok(self.call(answer, |_, _, ()| Ok(false)))
     }
 
-    pub(crate) fn ask_give_back(
+    pub(crate) fn start_give_back(
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
-        give_back_on: Given<'_, '_>,
-        now: Given<'_, '_>,
+        give_back_on: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Call<'_, bool, bool>> {
         let answer = self.release(py, error, &GiveBackOn::read(give_back_on)?, now)?;
         Ok(self.call(answer, |_, given_back, ()| Ok(given_back)))
@@ -253,7 +253,7 @@ impl Attempt {
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
         give_back_on: &GiveBackOn,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<either::Answer<bool>> {
         if !give_back_on.names(error)? {
             return Ok(either::Answer::Now(false));
@@ -280,7 +280,7 @@ impl Attempt {
 pub(crate) struct GiveBackOn(Option<Py<PyTuple>>);
 
 impl GiveBackOn {
-    pub(crate) fn read(given: Given<'_, '_>) -> Result<Self> {
+    pub(crate) fn read(given: Arg<'_, '_>) -> Result<Self> {
         let Some(given) = given.filter(|classes| !classes.is_none()) else {
             return Ok(Self(None));
         };

@@ -14,10 +14,10 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::{Call, CallResult};
 use crate::clock::Clock;
-use crate::convert::{Given, optional_timedelta, read, read_duration, text};
+use crate::convert::{Arg, optional_timedelta, read, read_duration, text};
 use crate::decision::Decision;
 use crate::error::Result;
-use crate::options::{Place, read_name};
+use crate::options::{Backend, read_name};
 use crate::outcome;
 use crate::reservation::Reservation;
 use crate::stats;
@@ -56,7 +56,7 @@ use crate::stats;
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct AttemptLimiter {
     inner: either::AttemptLimiter,
-    place: Place,
+    backend: Backend,
     clock: Clock,
 }
 
@@ -71,22 +71,22 @@ impl AttemptLimiter {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     pub(crate) fn new(
-        threshold: Given<'_, '_>,
-        lockout_window: Given<'_, '_>,
-        max_tracked_keys: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        threshold: Arg<'_, '_>,
+        lockout_window: Arg<'_, '_>,
+        max_tracked_keys: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let strikes = doorkeep::Strikes {
             threshold: read(threshold, input::threshold)?,
             lockout_window: read_duration(lockout_window, input::lockout_window)?,
             max_tracked_keys: read(max_tracked_keys, input::max_tracked_keys)?,
         };
-        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
-        let inner = either::AttemptLimiter::new(place.store(), name.as_deref(), strikes, place.on_error)?;
-        Ok(Self { inner, place, clock: Clock::new(clock)? })
+        let (backend, name) = (Backend::read(store, on_error)?, read_name(name)?);
+        let inner = either::AttemptLimiter::new(backend.store(), name.as_deref(), strikes, backend.on_error)?;
+        Ok(Self { inner, backend, clock: Clock::new(clock)? })
     }
 
     /// Count one attempt for `key`, or deny it, in one atomic step.
@@ -110,16 +110,16 @@ impl AttemptLimiter {
     /// ConfigError
     ///     `now` is out of its bounds.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Py<PyAny>> {
-        self.ask_attempt(py, key, now)?.wait(py)
+    pub(crate) fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Py<PyAny>> {
+        self.start_attempt(py, key, now)?.wait(py)
     }
 
     /// Count one attempt for `key`, or deny it, and return the whole decision.
     ///
     /// Like `attempt`, with the wait, the remaining attempts and the reason.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
-        self.ask_decide(py, key, now)?.wait(py)
+    pub(crate) fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Decision> {
+        self.start_decide(py, key, now)?.wait(py)
     }
 
     /// Count one attempt for `key`, or deny it, with a reservation that can cancel it.
@@ -129,8 +129,8 @@ impl AttemptLimiter {
     /// Outcome, Reservation
     ///     The reservation of a denied attempt cancels nothing. The pair is false if the attempt is denied.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Reserved> {
-        self.ask_reserve(py, key, now)?.wait(py)
+    pub(crate) fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Reserved> {
+        self.start_reserve(py, key, now)?.wait(py)
     }
 
     /// Take back a reserved attempt that should not have been counted.
@@ -147,17 +147,17 @@ impl AttemptLimiter {
         &self,
         py: Python<'_>,
         reservation: &Bound<'_, Reservation>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<&'static str> {
-        self.ask_cancel(py, reservation, now)?.wait(py)
+        self.start_cancel(py, reservation, now)?.wait(py)
     }
 
     /// Return whether an attempt for `key` would be denied now. Counts nothing.
     ///
     /// A cheap check in advance; `attempt` decides.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
-        self.ask_locked(py, key, now)?.wait(py)
+    pub(crate) fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<bool> {
+        self.start_locked(py, key, now)?.wait(py)
     }
 
     /// Return how long an attempt for `key` would have to wait; None if it would be admitted. Counts nothing.
@@ -166,9 +166,9 @@ impl AttemptLimiter {
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Option<Py<PyDelta>>> {
-        self.ask_retry_after(py, key, now)?.wait(py)
+        self.start_retry_after(py, key, now)?.wait(py)
     }
 
     /// Forget `key` completely, including its lockout, such as after a correct password.
@@ -178,7 +178,7 @@ impl AttemptLimiter {
     /// bool
     ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
-        self.ask_reset(key)?.wait(py)
+        self.start_reset(key)?.wait(py)
     }
 
     /// Give back one attempt, without naming which.
@@ -187,8 +187,8 @@ impl AttemptLimiter {
     ///     It cannot know whether the attempt engaged a lockout, so a locked key is left as it is. Use `reserve` and
     ///     `cancel`.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Py<PyAny>> {
-        self.ask_refund(py, key, now)?.wait(py)
+    pub(crate) fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Py<PyAny>> {
+        self.start_refund(py, key, now)?.wait(py)
     }
 
     /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
@@ -214,31 +214,31 @@ type Reserved = Py<PyAny>;
 
 // The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl AttemptLimiter {
-    pub(crate) fn ask_attempt(
+    pub(crate) fn start_attempt(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Outcome, Py<PyAny>> {
         let answer = self.inner.attempt(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, outcome, ()| Ok(outcome::member(py, outcome?)?)))
     }
 
-    pub(crate) fn ask_decide(
+    pub(crate) fn start_decide(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.decide(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_reserve(
+    pub(crate) fn start_reserve(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, (Decided, either::Reservation), Reserved> {
         let answer = self.inner.reserve(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, reserved, ()| {
@@ -250,53 +250,53 @@ impl AttemptLimiter {
         }))
     }
 
-    pub(crate) fn ask_cancel(
+    pub(crate) fn start_cancel(
         &self,
         py: Python<'_>,
         reservation: &Bound<'_, Reservation>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Call<'_, Cancelled, &'static str>> {
         let answer = self.inner.cancel(reservation.get().inner.clone(), self.clock.now(py, now)?);
         Ok(self.call(answer, |_, cancelled, ()| Ok(cancelled.as_str())))
     }
 
-    pub(crate) fn ask_locked(
+    pub(crate) fn start_locked(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, bool, bool> {
         let answer = self.inner.locked(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |_, locked, ()| Ok(locked?)))
     }
 
-    pub(crate) fn ask_retry_after(
+    pub(crate) fn start_retry_after(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Option<Duration>, Option<Py<PyDelta>>> {
         let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
+    pub(crate) fn start_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
         let answer = self.inner.reset(&read_key(key)?);
         Ok(self.call(answer, |_, reset, ()| Ok(reset?)))
     }
 
-    pub(crate) fn ask_refund(
+    pub(crate) fn start_refund(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, (), Py<PyAny>> {
         let answer = self.inner.refund(&read_key(key)?, self.clock.now(py, now)?);
         Ok(self.call(answer, |py, refunded, ()| Ok(refunded.map(|()| py.None())?)))
     }
 
     fn call<T, R>(&self, answer: either::Answer<T>, convert: fn(Python<'_>, T, ()) -> Result<R>) -> Call<'_, T, R> {
-        Call::new(self.place.store(), answer, convert)
+        Call::new(self.backend.store(), answer, convert)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Hands completions from the runtime's thread to event loops, in batches with one wake-up each.
 //!
-//! A completion goes into the queue of its loop. The first one in an empty queue wakes the loop, which then drains the
-//! whole queue. Invariants: the runtime's thread runs no Python and never waits for the GIL. Only its loop keeps a bridge
-//! alive, and a bridge keeps a loop alive only through the tasks that wait, so both are freed together. No bridge is used
-//! after a fork.
+//! A completion goes into the queue of its loop. The first completion in an empty queue wakes the loop, which then
+//! drains the whole queue. Invariants: the runtime's thread runs no Python and never waits for the GIL. Only its loop
+//! keeps a bridge alive, and a bridge keeps a loop alive only through the tasks that wait, so both are freed together.
+//! No bridge is used after a fork.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,7 +4,7 @@ use doorkeep::EmailOptions;
 use doorkeep::host::input;
 use pyo3::prelude::*;
 
-use crate::convert::{Given, read, start_of, text};
+use crate::convert::{Arg, read, start_of, text};
 use crate::error::Result;
 
 /// Return the canonical spelling of an email, for looking up the account and for making keys.
@@ -39,8 +39,8 @@ use crate::error::Result;
 )]
 pub(crate) fn canonical_email(
     text: &Bound<'_, PyAny>,
-    drop_tags: Given<'_, '_>,
-    drop_gmail_dots: Given<'_, '_>,
+    drop_tags: Arg<'_, '_>,
+    drop_gmail_dots: Arg<'_, '_>,
 ) -> Result<String> {
     let options = EmailOptions {
         drop_tags: read(drop_tags, input::drop_tags)?,

@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString, PyTuple};
 
-use crate::convert::{Given, end_of, read, text};
+use crate::convert::{Arg, end_of, read, text};
 use crate::error::Result;
 
 /// The address of the client behind proxies that you trust.
@@ -53,7 +53,7 @@ impl ClientIp {
         signature = (trusted_proxies=None, header=None),
         text_signature = "(trusted_proxies=(), header='x-forwarded-for')"
     )]
-    fn new(trusted_proxies: Given<'_, '_>, header: Given<'_, '_>) -> Result<Self> {
+    fn new(trusted_proxies: Arg<'_, '_>, header: Arg<'_, '_>) -> Result<Self> {
         let proxies = read_proxies(trusted_proxies)?;
         let proxies: Vec<&str> = proxies.iter().map(String::as_str).collect();
         Ok(Self { inner: Core::new(&proxies, &read(header, input::client_ip_header)?)? })
@@ -141,7 +141,7 @@ impl ClientIp {
     }
 }
 
-fn read_proxies(given: Given<'_, '_>) -> Result<Vec<String>> {
+fn read_proxies(given: Arg<'_, '_>) -> Result<Vec<String>> {
     let Some(proxies) = given.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());
     };

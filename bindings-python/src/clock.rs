@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::convert::{Given, read, read_duration};
+use crate::convert::{Arg, read, read_duration};
 use crate::error::Result;
 
 /// The clock of a limiter.
@@ -21,7 +21,7 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(given: Given<'_, '_>) -> Result<Self> {
+    pub(crate) fn new(given: Arg<'_, '_>) -> Result<Self> {
         let Some(object) = given.filter(|object| !object.is_none()) else {
             return Ok(Self::System);
         };
@@ -35,7 +35,7 @@ impl Clock {
     }
 
     /// The time of a call; none leaves it to the default clock, which over a store is the server's.
-    pub(crate) fn now(&self, py: Python<'_>, given: Given<'_, '_>) -> Result<Option<Timestamp>> {
+    pub(crate) fn now(&self, py: Python<'_>, given: Arg<'_, '_>) -> Result<Option<Timestamp>> {
         if let Some(now) = given.filter(|now| !now.is_none()) {
             return read_now(Some(now)).map(Some);
         }
@@ -91,7 +91,7 @@ pub(crate) struct ManualClock {
 impl ManualClock {
     #[new]
     #[pyo3(signature = (start=None), text_signature = "(start=0)")]
-    fn new(start: Given<'_, '_>) -> Result<Self> {
+    fn new(start: Arg<'_, '_>) -> Result<Self> {
         let micros = match start.filter(|start| !start.is_none()) {
             Some(start) => read_now(Some(start))?.as_micros(),
             None => 0,
@@ -158,6 +158,6 @@ impl ManualClock {
     }
 }
 
-fn read_now(given: Given<'_, '_>) -> Result<Timestamp> {
+fn read_now(given: Arg<'_, '_>) -> Result<Timestamp> {
     read(given, |value| input::now(value, Unit::Seconds))
 }

@@ -7,16 +7,16 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use crate::convert::{Given, read, read_duration};
+use crate::convert::{Arg, read, read_duration};
 use crate::error::Result;
-use crate::options::Place;
+use crate::options::Backend;
 use crate::rate::read_rates;
 use crate::rule::{Rule, StrikeRule, with_options};
 use crate::store::{self, RedisStore};
 
 /// The result of reading the mapping of `Limiter.from_config`.
 pub(crate) struct Config<'py> {
-    pub(crate) place: Place,
+    pub(crate) backend: Backend,
     pub(crate) capacity: usize,
     pub(crate) rules: Bound<'py, PyDict>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Config<'py> {
 impl<'py> Config<'py> {
     pub(crate) fn read(config: &Bound<'py, PyAny>) -> Result<Self> {
         let options = Options::read(config, &["redis", "prefix", "on_error", "timeout", "capacity", "rules"])?;
-        let place = read_place(config.py(), &options)?;
+        let backend = read_backend(config.py(), &options)?;
         let capacity = read(options.get("capacity"), input::capacity)?;
         let rules = PyDict::new(config.py());
         if let Some(given) = options.get("rules").filter(|rules| !rules.is_none()) {
@@ -32,19 +32,19 @@ impl<'py> Config<'py> {
                 rules.set_item(&name, read_rule(&name, &rule)?)?;
             }
         }
-        Ok(Self { place, capacity, rules })
+        Ok(Self { backend, capacity, rules })
     }
 }
 
 // The options of a store are validated even without a URL: otherwise a bad option would fail only once a URL is added.
-fn read_place(py: Python<'_>, options: &Options<'_>) -> Result<Place> {
+fn read_backend(py: Python<'_>, options: &Options<'_>) -> Result<Backend> {
     let [prefix, timeout, on_error] = ["prefix", "timeout", "on_error"].map(|name| options.get(name));
     let Some(url) = options.get("redis").filter(|url| !url.is_none()) else {
         store::options(prefix, timeout, on_error, None)?;
-        return Place::read(None, on_error);
+        return Backend::read(None, on_error);
     };
     let store = Bound::new(py, RedisStore::new(url, prefix, timeout, on_error, None)?)?;
-    Place::read(Some(store.as_any()), None)
+    Backend::read(Some(store.as_any()), None)
 }
 
 fn read_rule<'py>(name: &str, given: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
@@ -80,7 +80,7 @@ impl<'py> Options<'py> {
         }
     }
 
-    fn get(&self, name: &str) -> Given<'_, 'py> {
+    fn get(&self, name: &str) -> Arg<'_, 'py> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 

@@ -15,10 +15,10 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyDeltaAccess, PyFloat, PyInt, PySli
 use crate::error::Result;
 
 /// An optional argument. `None` counts as omitted.
-pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+pub(crate) type Arg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Reads a plain argument with one of the core's readers.
-pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Result<T, Error>) -> Result<T> {
+pub(crate) fn read<T>(given: Arg<'_, '_>, reader: impl FnOnce(Value<'_>) -> Result<T, Error>) -> Result<T> {
     let Some(object) = given.filter(|object| !object.is_none()) else {
         return Ok(reader(Value::Missing)?);
     };
@@ -30,7 +30,7 @@ pub(crate) fn read<T>(given: Given<'_, '_>, reader: impl FnOnce(Value<'_>) -> Re
 
 /// Reads a duration: a `timedelta`, seconds, or a string such as `15m`.
 pub(crate) fn read_duration<T>(
-    given: Given<'_, '_>,
+    given: Arg<'_, '_>,
     reader: impl FnOnce(Value<'_>, Unit) -> Result<T, Error>,
 ) -> Result<T> {
     if let Some(delta) = given.and_then(|object| object.cast::<PyDelta>().ok()) {

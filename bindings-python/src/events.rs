@@ -1,7 +1,7 @@
 //! The events of stores, as lines of the logger `doorkeep`.
 //!
-//! Each call pulls them in its own thread, so that none of our threads runs Python. Invariants: no line contains a key or
-//! a password, and a log handler that raises does not affect a decision.
+//! Each call pulls them in its own thread, so none of our threads runs Python. Invariants: no line contains a key or a
+//! password, and a log handler that raises does not affect a decision.
 
 use doorkeep::redis::{Event, RedisStore};
 use pyo3::prelude::*;

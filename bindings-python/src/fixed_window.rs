@@ -11,10 +11,10 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::attempt_limiter::read_key;
 use crate::call::{Call, CallResult};
 use crate::clock::Clock;
-use crate::convert::{Given, read, read_duration, timedelta};
+use crate::convert::{Arg, read, read_duration, timedelta};
 use crate::decision::Decision;
 use crate::error::Result;
-use crate::options::{Place, read_name};
+use crate::options::{Backend, read_name};
 use crate::stats;
 
 /// Admits a number of attempts per key and window; a key's window opens at its first attempt.
@@ -48,7 +48,7 @@ use crate::stats;
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct FixedWindow {
     inner: either::FixedWindow,
-    place: Place,
+    backend: Backend,
     clock: Clock,
 }
 
@@ -61,21 +61,21 @@ impl FixedWindow {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     pub(crate) fn new(
-        limit: Given<'_, '_>,
-        window: Given<'_, '_>,
-        max_keys: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        limit: Arg<'_, '_>,
+        window: Arg<'_, '_>,
+        max_keys: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let limit = read(limit, input::limit)?;
         let window = read_duration(window, input::window)?;
         let max_keys = read(max_keys, input::max_keys)?;
-        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
+        let (backend, name) = (Backend::read(store, on_error)?, read_name(name)?);
         let sizes = (limit, window, max_keys);
-        let inner = either::FixedWindow::new(place.store(), name.as_deref(), sizes, place.on_error)?;
-        Ok(Self { inner, place, clock: Clock::new(clock)? })
+        let inner = either::FixedWindow::new(backend.store(), name.as_deref(), sizes, backend.on_error)?;
+        Ok(Self { inner, backend, clock: Clock::new(clock)? })
     }
 
     /// Count one attempt for `key`, or deny it with the wait until its window ends.
@@ -92,8 +92,8 @@ impl FixedWindow {
     /// InvalidKeyError
     ///     `key` is empty or not a string: an empty key is an error, not a shared bucket.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
-        self.ask_consume(py, key, now)?.wait(py)
+    pub(crate) fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Decision> {
+        self.start_consume(py, key, now)?.wait(py)
     }
 
     /// Return the decision that `consume` would return for `key`; what remains is as it is now. Counts nothing.
@@ -103,8 +103,8 @@ impl FixedWindow {
     /// InvalidKeyError
     ///     `key` is empty or not a string.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<Decision> {
-        self.ask_peek(py, key, now)?.wait(py)
+    pub(crate) fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<Decision> {
+        self.start_peek(py, key, now)?.wait(py)
     }
 
     /// Forget `key`. Calling it again does nothing.
@@ -114,7 +114,7 @@ impl FixedWindow {
     /// bool
     ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
-        self.ask_reset(key)?.wait(py)
+        self.start_reset(key)?.wait(py)
     }
 
     /// Attempts per window.
@@ -150,28 +150,28 @@ impl FixedWindow {
 
 // The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl FixedWindow {
-    pub(crate) fn ask_consume(
+    pub(crate) fn start_consume(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.consume(&read_key(key)?, self.clock.now(py, now)?);
-        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+        Ok(Call::new(self.backend.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_peek(
+    pub(crate) fn start_peek(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let answer = self.inner.peek(&read_key(key)?, self.clock.now(py, now)?);
-        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+        Ok(Call::new(self.backend.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
+    pub(crate) fn start_reset(&self, key: &Bound<'_, PyAny>) -> CallResult<'_, bool, bool> {
         let answer = self.inner.reset(&read_key(key)?);
-        Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
+        Ok(Call::new(self.backend.store(), answer, |_, reset, ()| Ok(reset?)))
     }
 }

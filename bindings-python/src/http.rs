@@ -10,7 +10,7 @@ use doorkeep::{Outcome, Reason};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::convert::{Given, read_duration};
+use crate::convert::{Arg, read_duration};
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::key;
@@ -27,9 +27,9 @@ pub(crate) fn status(decision: &Bound<'_, Decision>) -> u16 {
 #[pyo3(name = "_http_headers", signature = (decision, round_up, rate_limit, first=None, /, *rest))]
 pub(crate) fn headers<'py>(
     decision: &Bound<'py, Decision>,
-    round_up: Given<'_, 'py>,
+    round_up: Arg<'_, 'py>,
     rate_limit: bool,
-    first: Given<'_, 'py>,
+    first: Arg<'_, 'py>,
     rest: &Bound<'py, PyTuple>,
 ) -> Result<Bound<'py, PyDict>> {
     let options = HeaderOptions { round_up: read_duration(round_up, input::round_up)?, rate_limit };
@@ -57,7 +57,7 @@ pub(crate) fn wait(py: Python<'_>, retry_after: Option<Duration>) -> Result<Boun
 /// Refuses a duration that waits cannot be rounded up to.
 #[pyfunction]
 #[pyo3(name = "_http_round_up", signature = (round_up, /))]
-pub(crate) fn round_up(round_up: Given<'_, '_>) -> Result<()> {
+pub(crate) fn round_up(round_up: Arg<'_, '_>) -> Result<()> {
     read_duration(round_up, input::round_up)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::convert::{Given, read, text};
+use crate::convert::{Arg, read, text};
 use crate::error::Result;
 use crate::rule::one_or_more_rules;
 
@@ -84,7 +84,7 @@ impl Key {
 ///     `ipv6_prefix` is out of its bounds.
 #[pyfunction]
 #[pyo3(signature = (address, ipv6_prefix=None), text_signature = "(address, ipv6_prefix=64)")]
-pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Given<'_, '_>) -> Result<String> {
+pub(crate) fn network(address: &Bound<'_, PyAny>, ipv6_prefix: Arg<'_, '_>) -> Result<String> {
     let prefix = read(ipv6_prefix, input::ipv6_prefix)?;
     with_address(address, |address| doorkeep::network(address, prefix))
 }
@@ -138,7 +138,7 @@ pub(crate) fn of_address(rule: &doorkeep::Rule, address: &Bound<'_, PyAny>) -> R
 
 /// Calls `call` with the keys of a Python call, in order. A single key is borrowed and not copied.
 pub(crate) fn with_keys<T>(
-    first: Given<'_, '_>,
+    first: Arg<'_, '_>,
     rest: &Bound<'_, PyTuple>,
     call: impl FnOnce(&[doorkeep::Key]) -> Result<T>,
 ) -> Result<T> {

@@ -13,11 +13,11 @@ use crate::attempt::{Attempt, GiveBackOn};
 use crate::call::{Call, CallResult};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::convert::{Given, read};
+use crate::convert::{Arg, read};
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::key::with_keys;
-use crate::options::Place;
+use crate::options::Backend;
 use crate::stats;
 use crate::store::RedisStore;
 
@@ -51,7 +51,7 @@ use crate::store::RedisStore;
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct Limiter {
     inner: either::Limiter,
-    place: Place,
+    backend: Backend,
     clock: Clock,
     rules: Py<PyDict>,
 }
@@ -65,13 +65,13 @@ impl Limiter {
     )]
     pub(crate) fn new(
         py: Python<'_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        capacity: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        capacity: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let capacity = read(capacity, input::capacity)?;
-        Self::over(Place::read(store, on_error)?, capacity, clock, PyDict::new(py))
+        Self::over(Backend::read(store, on_error)?, capacity, clock, PyDict::new(py))
     }
 
     /// Make a limiter and its rules from a plain mapping, such as one read from a file.
@@ -91,15 +91,15 @@ impl Limiter {
     ///     A name is unknown, or a value is invalid.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
-    pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
-        let Config { place, capacity, rules } = Config::read(config)?;
-        Self::over(place, capacity, clock, rules)
+    pub(crate) fn from_config(config: &Bound<'_, PyAny>, clock: Arg<'_, '_>) -> Result<Self> {
+        let Config { backend, capacity, rules } = Config::read(config)?;
+        Self::over(backend, capacity, clock, rules)
     }
 
     /// The store that was passed or that `from_config` made; None in memory.
     #[getter]
     pub(crate) fn store(&self, py: Python<'_>) -> Option<Py<RedisStore>> {
-        self.place.store.as_ref().map(|store| store.clone_ref(py))
+        self.backend.store.as_ref().map(|store| store.clone_ref(py))
     }
 
     /// The rules of `from_config` by name, read-only; empty otherwise.
@@ -132,12 +132,12 @@ impl Limiter {
     pub(crate) fn decide(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Decision> {
-        self.ask_decide(py, first, rest, cost, now)?.wait(py)
+        self.start_decide(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Count one attempt under all `keys`, or deny it and count nothing. Return whether it is allowed.
@@ -147,12 +147,12 @@ impl Limiter {
     pub(crate) fn allow(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<bool> {
-        self.ask_allow(py, first, rest, cost, now)?.wait(py)
+        self.start_allow(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Return the decision that `decide` would return, without counting.
@@ -162,12 +162,12 @@ impl Limiter {
     pub(crate) fn peek(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Decision> {
-        self.ask_peek(py, first, rest, cost, now)?.wait(py)
+        self.start_peek(py, first, rest, cost, now)?.wait(py)
     }
 
     /// Forget `keys` completely, as an administrator does.
@@ -180,8 +180,8 @@ impl Limiter {
     /// bool
     ///     Whether the keys were forgotten: always true in memory, false if the store was not reached.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
-    pub(crate) fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Result<bool> {
-        self.ask_reset(first, rest)?.wait(py)
+    pub(crate) fn reset(&self, py: Python<'_>, first: Arg<'_, '_>, rest: &Bound<'_, PyTuple>) -> Result<bool> {
+        self.start_reset(first, rest)?.wait(py)
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known.
@@ -214,13 +214,13 @@ impl Limiter {
     pub(crate) fn attempt(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
-        give_back_on: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
+        give_back_on: Arg<'_, '_>,
     ) -> Result<Attempt> {
-        self.ask_attempt(py, first, rest, cost, now, give_back_on)?.wait(py)
+        self.start_attempt(py, first, rest, cost, now, give_back_on)?.wait(py)
     }
 
     /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.
@@ -247,62 +247,62 @@ type Around = (Clock, GiveBackOn, Option<doorkeep::redis::RedisStore>);
 
 // The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl Limiter {
-    pub(crate) fn ask_decide(
+    pub(crate) fn start_decide(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.decide(keys, cost, now)))?;
-        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+        Ok(Call::new(self.backend.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_allow(
+    pub(crate) fn start_allow(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, bool> {
-        let Call { answer, store, .. } = self.ask_decide(py, first, rest, cost, now)?;
+        let Call { answer, store, .. } = self.start_decide(py, first, rest, cost, now)?;
         Ok(Call::new(store, answer, |_, decision, ()| Ok(decision?.allowed())))
     }
 
-    pub(crate) fn ask_peek(
+    pub(crate) fn start_peek(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Decided, Decision> {
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.peek(keys, cost, now)))?;
-        Ok(Call::new(self.place.store(), answer, |_, decision, ()| Ok(decision?.into())))
+        Ok(Call::new(self.backend.store(), answer, |_, decision, ()| Ok(decision?.into())))
     }
 
-    pub(crate) fn ask_reset(&self, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> CallResult<'_, bool, bool> {
+    pub(crate) fn start_reset(&self, first: Arg<'_, '_>, rest: &Bound<'_, PyTuple>) -> CallResult<'_, bool, bool> {
         let answer = with_keys(first, rest, |keys| Ok(self.inner.reset(keys)))?;
-        Ok(Call::new(self.place.store(), answer, |_, reset, ()| Ok(reset?)))
+        Ok(Call::new(self.backend.store(), answer, |_, reset, ()| Ok(reset?)))
     }
 
-    pub(crate) fn ask_attempt<R: From<Attempt>>(
+    pub(crate) fn start_attempt<R: From<Attempt>>(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
-        give_back_on: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
+        give_back_on: Arg<'_, '_>,
     ) -> CallResult<'_, either::Attempt, R, Around> {
         let give_back_on = GiveBackOn::read(give_back_on)?;
         let (cost, now) = (read(cost, input::cost)?, self.clock.now(py, now)?);
         let answer = with_keys(first, rest, |keys| Ok(self.inner.attempt(keys, cost, now)))?;
-        let store = self.place.store();
+        let store = self.backend.store();
         Ok(Call {
             answer,
             convert: |_, inner, (clock, give_back_on, store)| {
@@ -313,8 +313,8 @@ impl Limiter {
         })
     }
 
-    fn over(place: Place, capacity: usize, clock: Given<'_, '_>, rules: Bound<'_, PyDict>) -> Result<Self> {
-        let inner = either::Limiter::new(place.store(), place.on_error, capacity)?;
-        Ok(Self { inner, place, clock: Clock::new(clock)?, rules: rules.unbind() })
+    fn over(backend: Backend, capacity: usize, clock: Arg<'_, '_>, rules: Bound<'_, PyDict>) -> Result<Self> {
+        let inner = either::Limiter::new(backend.store(), backend.on_error, capacity)?;
+        Ok(Self { inner, backend, clock: Clock::new(clock)?, rules: rules.unbind() })
     }
 }

@@ -6,18 +6,18 @@ use doorkeep::OnError;
 use doorkeep::host::input;
 use pyo3::prelude::*;
 
-use crate::convert::{self, Given, read};
+use crate::convert::{self, Arg, read};
 use crate::error::Result;
 use crate::store::RedisStore;
 
 /// Where a limiter keeps its state, and what decides when that fails.
-pub(crate) struct Place {
+pub(crate) struct Backend {
     pub(crate) store: Option<Py<RedisStore>>,
     pub(crate) on_error: Option<OnError>,
 }
 
-impl Place {
-    pub(crate) fn read(store: Given<'_, '_>, on_error: Given<'_, '_>) -> Result<Self> {
+impl Backend {
+    pub(crate) fn read(store: Arg<'_, '_>, on_error: Arg<'_, '_>) -> Result<Self> {
         let on_error = read(on_error, input::on_error)?;
         let store = match store.filter(|store| !store.is_none()) {
             Some(store) => Some(store.cast::<RedisStore>().map_err(|_| input::no_store())?.clone().unbind()),
@@ -32,6 +32,6 @@ impl Place {
 }
 
 /// The optional name of a limiter that takes strings.
-pub(crate) fn read_name(name: Given<'_, '_>) -> Result<Option<String>> {
+pub(crate) fn read_name(name: Arg<'_, '_>) -> Result<Option<String>> {
     name.filter(|name| !name.is_none()).map(convert::name).transpose()
 }

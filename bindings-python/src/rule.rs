@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDelta, PyString, PyTuple};
 
-use crate::convert::{self, Given, read, read_duration, text, timedelta};
+use crate::convert::{self, Arg, read, read_duration, text, timedelta};
 use crate::error::Result;
 use crate::key::{self, Key};
 use crate::rate::{Rates, read_rates};
@@ -52,9 +52,9 @@ impl Rule {
     fn new(
         name: &Bound<'_, PyAny>,
         rates: &Bound<'_, PyAny>,
-        ipv6_prefix: Given<'_, '_>,
-        secret: Given<'_, '_>,
-        by: Given<'_, '_>,
+        ipv6_prefix: Arg<'_, '_>,
+        secret: Arg<'_, '_>,
+        by: Arg<'_, '_>,
     ) -> Result<Self> {
         let rule = doorkeep::Rule::new(&convert::name(name)?, read_rates(rates)?)?;
         Ok(Self { inner: with_options(rule, ipv6_prefix, secret, by)? })
@@ -159,11 +159,11 @@ impl StrikeRule {
     )]
     fn new(
         name: &Bound<'_, PyAny>,
-        threshold: Given<'_, '_>,
-        lockout_window: Given<'_, '_>,
-        ipv6_prefix: Given<'_, '_>,
-        secret: Given<'_, '_>,
-        by: Given<'_, '_>,
+        threshold: Arg<'_, '_>,
+        lockout_window: Arg<'_, '_>,
+        ipv6_prefix: Arg<'_, '_>,
+        secret: Arg<'_, '_>,
+        by: Arg<'_, '_>,
     ) -> Result<Self> {
         let threshold = read(threshold, input::threshold)?;
         let lockout_window = read_duration(lockout_window, input::lockout_window)?;
@@ -241,7 +241,7 @@ impl StrikeRule {
 }
 
 /// The names of rules, passed as objects or as names.
-pub(crate) fn read_names(rules: Given<'_, '_>) -> Result<Vec<String>> {
+pub(crate) fn read_names(rules: Arg<'_, '_>) -> Result<Vec<String>> {
     let Some(rules) = rules.filter(|rules| !rules.is_none()) else {
         return Ok(Vec::new());
     };
@@ -268,9 +268,9 @@ fn name_of(rule: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 
 pub(crate) fn with_options(
     rule: doorkeep::Rule,
-    ipv6_prefix: Given<'_, '_>,
-    secret: Given<'_, '_>,
-    by: Given<'_, '_>,
+    ipv6_prefix: Arg<'_, '_>,
+    secret: Arg<'_, '_>,
+    by: Arg<'_, '_>,
 ) -> Result<doorkeep::Rule> {
     let mut rule = rule.with_ipv6_prefix(read(ipv6_prefix, input::ipv6_prefix)?)?;
     if let Some(secret) = secret.filter(|secret| !secret.is_none()) {
@@ -284,7 +284,7 @@ pub(crate) fn with_options(
     Ok(rule.with_by(&words)?)
 }
 
-fn read_words(words: Given<'_, '_>) -> PyResult<Vec<String>> {
+fn read_words(words: Arg<'_, '_>) -> PyResult<Vec<String>> {
     let Some(words) = words.filter(|words| !words.is_none()) else {
         return Ok(Vec::new());
     };

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::answer::Answer;
-use crate::convert::{Given, read, read_duration};
+use crate::convert::{Arg, read, read_duration};
 use crate::error::Result;
 use crate::events;
 
@@ -54,10 +54,10 @@ impl RedisStore {
     )]
     pub(crate) fn new(
         url: &Bound<'_, PyAny>,
-        prefix: Given<'_, '_>,
-        timeout: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        prefix: Arg<'_, '_>,
+        timeout: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let options = options(prefix, timeout, on_error, clock)?;
         let Ok(url) = url.cast::<PyString>() else {
@@ -88,10 +88,10 @@ impl RedisStore {
 
 /// Reads the options of a store.
 pub(crate) fn options(
-    prefix: Given<'_, '_>,
-    timeout: Given<'_, '_>,
-    on_error: Given<'_, '_>,
-    clock: Given<'_, '_>,
+    prefix: Arg<'_, '_>,
+    timeout: Arg<'_, '_>,
+    on_error: Arg<'_, '_>,
+    clock: Arg<'_, '_>,
 ) -> Result<StoreOptions> {
     Ok(StoreOptions {
         prefix: read(prefix, input::store_prefix)?,

@@ -12,9 +12,9 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::attempt_limiter::read_key;
 use crate::call::{Call, CallResult};
 use crate::clock::Clock;
-use crate::convert::{Given, optional_timedelta, read, read_duration};
+use crate::convert::{Arg, optional_timedelta, read, read_duration};
 use crate::error::Result;
-use crate::options::{Place, read_name};
+use crate::options::{Backend, read_name};
 use crate::stats;
 
 /// Limits each key by a bucket of tokens that refills continuously.
@@ -48,7 +48,7 @@ use crate::stats;
 #[pyclass(module = "doorkeep", frozen)]
 pub(crate) struct TokenBucket {
     inner: either::TokenBucket,
-    place: Place,
+    backend: Backend,
     clock: Clock,
 }
 
@@ -61,21 +61,21 @@ impl TokenBucket {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     pub(crate) fn new(
-        rate: Given<'_, '_>,
-        window: Given<'_, '_>,
-        capacity: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        rate: Arg<'_, '_>,
+        window: Arg<'_, '_>,
+        capacity: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let rate = read(rate, input::bucket_rate)?;
         let window = read_duration(window, input::bucket_window)?;
         let capacity = read(capacity, input::bucket_capacity)?;
-        let (place, name) = (Place::read(store, on_error)?, read_name(name)?);
+        let (backend, name) = (Backend::read(store, on_error)?, read_name(name)?);
         let sizes = (rate, window, capacity);
-        let inner = either::TokenBucket::new(place.store(), name.as_deref(), sizes, place.on_error)?;
-        Ok(Self { inner, place, clock: Clock::new(clock)? })
+        let inner = either::TokenBucket::new(backend.store(), name.as_deref(), sizes, backend.on_error)?;
+        Ok(Self { inner, backend, clock: Clock::new(clock)? })
     }
 
     /// Take one token for `key` if there is one.
@@ -92,8 +92,8 @@ impl TokenBucket {
     /// InvalidKeyError
     ///     `key` is not a string.
     #[pyo3(signature = (key, now=None))]
-    pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Result<bool> {
-        self.ask_allow(py, key, now)?.wait(py)
+    pub(crate) fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Result<bool> {
+        self.start_allow(py, key, now)?.wait(py)
     }
 
     /// Take `n` tokens for `key` if there are as many, else none.
@@ -112,9 +112,9 @@ impl TokenBucket {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         n: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<bool> {
-        self.ask_allow_n(py, key, n, now)?.wait(py)
+        self.start_allow_n(py, key, n, now)?.wait(py)
     }
 
     /// Return the wait until one token for `key` is available, or None if one is available now. Takes nothing.
@@ -131,9 +131,9 @@ impl TokenBucket {
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Option<Py<PyDelta>>> {
-        self.ask_retry_after(py, key, now)?.wait(py)
+        self.start_retry_after(py, key, now)?.wait(py)
     }
 
     /// Fill the bucket of `key`, even on a closed limiter. An empty key does nothing.
@@ -143,7 +143,7 @@ impl TokenBucket {
     /// bool
     ///     Whether the key was forgotten: always true in memory, false if the store was not reached.
     pub(crate) fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
-        self.ask_reset(key)?.wait(py)
+        self.start_reset(key)?.wait(py)
     }
 
     /// Deny every later call that takes tokens. Calling it again does nothing.
@@ -172,42 +172,42 @@ impl TokenBucket {
 
 // The calls: the blocking methods wait for them, those of `doorkeep.aio` wrap them in an awaitable.
 impl TokenBucket {
-    pub(crate) fn ask_allow(
+    pub(crate) fn start_allow(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.allow_n(&read_key(key)?, 1, self.clock.now(py, now)?)))
     }
 
-    pub(crate) fn ask_allow_n(
+    pub(crate) fn start_allow_n(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         n: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Result<Call<'_, bool, bool>> {
         let key = read_key(key)?;
         let n = read(Some(n), input::tokens)?;
         Ok(self.call(self.inner.allow_n(&key, n, self.clock.now(py, now)?)))
     }
 
-    pub(crate) fn ask_retry_after(
+    pub(crate) fn start_retry_after(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        now: Given<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> CallResult<'_, Option<Duration>, Option<Py<PyDelta>>> {
         let answer = self.inner.retry_after(&read_key(key)?, self.clock.now(py, now)?);
-        Ok(Call::new(self.place.store(), answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
+        Ok(Call::new(self.backend.store(), answer, |py, wait, ()| Ok(optional_timedelta(py, wait?)?)))
     }
 
-    pub(crate) fn ask_reset(&self, key: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
+    pub(crate) fn start_reset(&self, key: &Bound<'_, PyAny>) -> Result<Call<'_, bool, bool>> {
         Ok(self.call(self.inner.reset(&read_key(key)?)))
     }
 
     fn call(&self, answer: either::Answer<bool>) -> Call<'_, bool, bool> {
-        Call::new(self.place.store(), answer, |_, answer, ()| Ok(answer))
+        Call::new(self.backend.store(), answer, |_, answer, ()| Ok(answer))
     }
 }

@@ -1,7 +1,7 @@
 //! Wakes an event loop from another thread.
 //!
-//! Knows no answers. Invariant: waking needs no GIL and does not block. Waking a loop that is closed does nothing and is
-//! not an error.
+//! Knows no answers. Invariant: waking needs no GIL and does not block. Waking a closed loop does nothing and is not an
+//! error.
 
 use std::sync::Arc;
 use std::thread;

@@ -14,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::answer::Answer;
 use crate::attempt;
 use crate::call::Call;
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::key::Key;
@@ -55,12 +55,12 @@ impl AioAttempt {
     fn success(
         &self,
         py: Python<'_>,
-        forgive: Given<'_, '_>,
-        give_back: Given<'_, '_>,
-        forgive_address: Given<'_, '_>,
-        now: Given<'_, '_>,
+        forgive: Arg<'_, '_>,
+        give_back: Arg<'_, '_>,
+        forgive_address: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Attempt.success", self.inner.ask_success(py, forgive, give_back, forgive_address, now))
+        Answer::to(py, "aio.Attempt.success", self.inner.start_success(py, forgive, give_back, forgive_address, now))
     }
 
     fn __bool__(&self) -> bool {
@@ -74,8 +74,8 @@ impl AioAttempt {
 
     /// Take the attempt back completely. Like `doorkeep.Attempt.cancel`, awaitable.
     #[pyo3(signature = (now=None))]
-    fn cancel(&self, py: Python<'_>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.Attempt.cancel", self.inner.ask_cancel(py, now))
+    fn cancel(&self, py: Python<'_>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.Attempt.cancel", self.inner.start_cancel(py, now))
     }
 
     /// Count further keys under the same attempt. Like `doorkeep.Attempt.extend`, awaitable.
@@ -83,12 +83,12 @@ impl AioAttempt {
     fn extend(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Attempt.extend", self.inner.ask_extend(py, first, rest, cost, now))
+        Answer::to(py, "aio.Attempt.extend", self.inner.start_extend(py, first, rest, cost, now))
     }
 
     /// Return whether `key` is part of the attempt.
@@ -103,10 +103,10 @@ impl AioAttempt {
         &self,
         py: Python<'_>,
         error: &Bound<'_, PyAny>,
-        give_back_on: Given<'_, '_>,
-        now: Given<'_, '_>,
+        give_back_on: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Attempt._give_back", self.inner.ask_give_back(py, error, give_back_on, now))
+        Answer::to(py, "aio.Attempt._give_back", self.inner.start_give_back(py, error, give_back_on, now))
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> Answer {
@@ -121,7 +121,7 @@ impl AioAttempt {
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> Answer {
-        Answer::to(py, "aio.Attempt.__aexit__", self.inner.ask_exit(py, error))
+        Answer::to(py, "aio.Attempt.__aexit__", self.inner.start_exit(py, error))
     }
 
     fn __repr__(&self) -> String {

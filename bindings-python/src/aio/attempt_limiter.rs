@@ -6,7 +6,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
 use crate::attempt_limiter::AttemptLimiter;
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::error::Result;
 use crate::reservation::Reservation;
 
@@ -30,13 +30,13 @@ impl AioAttemptLimiter {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     fn new(
-        threshold: Given<'_, '_>,
-        lockout_window: Given<'_, '_>,
-        max_tracked_keys: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        threshold: Arg<'_, '_>,
+        lockout_window: Arg<'_, '_>,
+        max_tracked_keys: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         let inner = AttemptLimiter::new(threshold, lockout_window, max_tracked_keys, name, store, on_error, clock)?;
         Ok(Self { inner })
@@ -44,52 +44,52 @@ impl AioAttemptLimiter {
 
     /// Count one attempt for `key`, or deny it, in one atomic step. Like `doorkeep.AttemptLimiter.attempt`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.attempt", self.inner.ask_attempt(py, key, now))
+    fn attempt(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.attempt", self.inner.start_attempt(py, key, now))
     }
 
     /// Count one attempt for `key`, or deny it, and return the whole decision. Like `doorkeep.AttemptLimiter.decide`,
     /// awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.decide", self.inner.ask_decide(py, key, now))
+    fn decide(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.decide", self.inner.start_decide(py, key, now))
     }
 
     /// Count one attempt for `key`, or deny it, with a reservation that can cancel it. Like
     /// `doorkeep.AttemptLimiter.reserve`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.reserve", self.inner.ask_reserve(py, key, now))
+    fn reserve(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.reserve", self.inner.start_reserve(py, key, now))
     }
 
     /// Take back a reserved attempt that should not have been counted. Like `doorkeep.AttemptLimiter.cancel`,
     /// awaitable.
     #[pyo3(signature = (reservation, now=None))]
-    fn cancel(&self, py: Python<'_>, reservation: &Bound<'_, Reservation>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.cancel", self.inner.ask_cancel(py, reservation, now))
+    fn cancel(&self, py: Python<'_>, reservation: &Bound<'_, Reservation>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.cancel", self.inner.start_cancel(py, reservation, now))
     }
 
     /// Return whether an attempt for `key` would be denied now. Counts nothing.
     #[pyo3(signature = (key, now=None))]
-    fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.locked", self.inner.ask_locked(py, key, now))
+    fn locked(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.locked", self.inner.start_locked(py, key, now))
     }
 
     /// Return how long an attempt for `key` would have to wait; None if it would be admitted. Counts nothing.
     #[pyo3(signature = (key, now=None))]
-    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.retry_after", self.inner.ask_retry_after(py, key, now))
+    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.retry_after", self.inner.start_retry_after(py, key, now))
     }
 
     /// Forget `key` completely, including its lockout. Like `doorkeep.AttemptLimiter.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.reset", self.inner.ask_reset(key))
+        Answer::to(py, "aio.AttemptLimiter.reset", self.inner.start_reset(key))
     }
 
     /// Give back one attempt, without naming which. Deprecated: use `reserve` and `cancel`.
     #[pyo3(signature = (key, now=None))]
-    fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.AttemptLimiter.refund", self.inner.ask_refund(py, key, now))
+    fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.AttemptLimiter.refund", self.inner.start_refund(py, key, now))
     }
 
     /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.

@@ -5,7 +5,7 @@ use pyo3::types::{PyDelta, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::error::Result;
 use crate::fixed_window::FixedWindow;
 
@@ -27,13 +27,13 @@ impl AioFixedWindow {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     fn new(
-        limit: Given<'_, '_>,
-        window: Given<'_, '_>,
-        max_keys: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        limit: Arg<'_, '_>,
+        window: Arg<'_, '_>,
+        max_keys: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         Ok(Self { inner: FixedWindow::new(limit, window, max_keys, name, store, on_error, clock)? })
     }
@@ -41,20 +41,20 @@ impl AioFixedWindow {
     /// Count one attempt for `key`, or deny it with the wait until its window ends. Like
     /// `doorkeep.FixedWindow.consume`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.FixedWindow.consume", self.inner.ask_consume(py, key, now))
+    fn consume(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.FixedWindow.consume", self.inner.start_consume(py, key, now))
     }
 
     /// Return the decision that `consume` would return for `key`; what remains is as it is now. Counts nothing. Like
     /// `doorkeep.FixedWindow.peek`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.FixedWindow.peek", self.inner.ask_peek(py, key, now))
+    fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.FixedWindow.peek", self.inner.start_peek(py, key, now))
     }
 
     /// Forget `key`. Calling it again does nothing. Like `doorkeep.FixedWindow.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
-        Answer::to(py, "aio.FixedWindow.reset", self.inner.ask_reset(key))
+        Answer::to(py, "aio.FixedWindow.reset", self.inner.start_reset(key))
     }
 
     /// Attempts per window.

@@ -6,7 +6,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::aio::attempt::PendingAttempt;
 use crate::answer::Answer;
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::error::Result;
 use crate::limiter::Limiter;
 use crate::store::RedisStore;
@@ -29,10 +29,10 @@ impl AioLimiter {
     )]
     fn new(
         py: Python<'_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        capacity: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        capacity: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         Ok(Self { inner: Limiter::new(py, store, on_error, capacity, clock)? })
     }
@@ -40,7 +40,7 @@ impl AioLimiter {
     /// Make a limiter and its rules from a plain mapping. Like `doorkeep.Limiter.from_config`.
     #[staticmethod]
     #[pyo3(signature = (config, *, clock=None))]
-    fn from_config(config: &Bound<'_, PyAny>, clock: Given<'_, '_>) -> Result<Self> {
+    fn from_config(config: &Bound<'_, PyAny>, clock: Arg<'_, '_>) -> Result<Self> {
         Ok(Self { inner: Limiter::from_config(config, clock)? })
     }
 
@@ -61,12 +61,12 @@ impl AioLimiter {
     fn decide(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Limiter.decide", self.inner.ask_decide(py, first, rest, cost, now))
+        Answer::to(py, "aio.Limiter.decide", self.inner.start_decide(py, first, rest, cost, now))
     }
 
     /// Count one attempt under all `keys`, or deny it, and return whether it is allowed. Like `doorkeep.Limiter.allow`,
@@ -75,12 +75,12 @@ impl AioLimiter {
     fn allow(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Limiter.allow", self.inner.ask_allow(py, first, rest, cost, now))
+        Answer::to(py, "aio.Limiter.allow", self.inner.start_allow(py, first, rest, cost, now))
     }
 
     /// Return the decision that `decide` would return, without counting. Like `doorkeep.Limiter.peek`, awaitable.
@@ -88,18 +88,18 @@ impl AioLimiter {
     fn peek(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
     ) -> Answer {
-        Answer::to(py, "aio.Limiter.peek", self.inner.ask_peek(py, first, rest, cost, now))
+        Answer::to(py, "aio.Limiter.peek", self.inner.start_peek(py, first, rest, cost, now))
     }
 
     /// Forget `keys` completely, as an administrator does. Like `doorkeep.Limiter.reset`, awaitable.
     #[pyo3(signature = (first=None, /, *rest), text_signature = "($self, *keys)")]
-    fn reset(&self, py: Python<'_>, first: Given<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer {
-        Answer::to(py, "aio.Limiter.reset", self.inner.ask_reset(first, rest))
+    fn reset(&self, py: Python<'_>, first: Arg<'_, '_>, rest: &Bound<'_, PyTuple>) -> Answer {
+        Answer::to(py, "aio.Limiter.reset", self.inner.start_reset(first, rest))
     }
 
     /// Count one attempt under all `keys`, to be settled once its outcome is known. Like `doorkeep.Limiter.attempt`.
@@ -112,13 +112,13 @@ impl AioLimiter {
     fn attempt(
         &self,
         py: Python<'_>,
-        first: Given<'_, '_>,
+        first: Arg<'_, '_>,
         rest: &Bound<'_, PyTuple>,
-        cost: Given<'_, '_>,
-        now: Given<'_, '_>,
-        give_back_on: Given<'_, '_>,
+        cost: Arg<'_, '_>,
+        now: Arg<'_, '_>,
+        give_back_on: Arg<'_, '_>,
     ) -> PyResult<Py<PendingAttempt>> {
-        Py::new(py, PendingAttempt::new(py, self.inner.ask_attempt(py, first, rest, cost, now, give_back_on)))
+        Py::new(py, PendingAttempt::new(py, self.inner.start_attempt(py, first, rest, cost, now, give_back_on)))
     }
 
     /// Return the counters: `allowed`, `denied`, `store_failed`, `evicted` and `tracked_keys`.

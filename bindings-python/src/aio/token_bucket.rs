@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answer::Answer;
-use crate::convert::Given;
+use crate::convert::Arg;
 use crate::error::Result;
 use crate::token_bucket::TokenBucket;
 
@@ -27,39 +27,39 @@ impl AioTokenBucket {
     )]
     #[allow(clippy::too_many_arguments, reason = "one for each option")]
     fn new(
-        rate: Given<'_, '_>,
-        window: Given<'_, '_>,
-        capacity: Given<'_, '_>,
-        name: Given<'_, '_>,
-        store: Given<'_, '_>,
-        on_error: Given<'_, '_>,
-        clock: Given<'_, '_>,
+        rate: Arg<'_, '_>,
+        window: Arg<'_, '_>,
+        capacity: Arg<'_, '_>,
+        name: Arg<'_, '_>,
+        store: Arg<'_, '_>,
+        on_error: Arg<'_, '_>,
+        clock: Arg<'_, '_>,
     ) -> Result<Self> {
         Ok(Self { inner: TokenBucket::new(rate, window, capacity, name, store, on_error, clock)? })
     }
 
     /// Take one token for `key` if there is one. Like `doorkeep.TokenBucket.allow`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.TokenBucket.allow", self.inner.ask_allow(py, key, now))
+    fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.TokenBucket.allow", self.inner.start_allow(py, key, now))
     }
 
     /// Take `n` tokens for `key` if there are as many, else none. Like `doorkeep.TokenBucket.allow_n`, awaitable.
     #[pyo3(signature = (key, n, now=None))]
-    fn allow_n(&self, py: Python<'_>, key: &Bound<'_, PyAny>, n: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.TokenBucket.allow_n", self.inner.ask_allow_n(py, key, n, now))
+    fn allow_n(&self, py: Python<'_>, key: &Bound<'_, PyAny>, n: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.TokenBucket.allow_n", self.inner.start_allow_n(py, key, n, now))
     }
 
     /// Return the wait until one token for `key` is available, or None if one is available now. Takes nothing. Like
     /// `doorkeep.TokenBucket.retry_after`, awaitable.
     #[pyo3(signature = (key, now=None))]
-    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Given<'_, '_>) -> Answer {
-        Answer::to(py, "aio.TokenBucket.retry_after", self.inner.ask_retry_after(py, key, now))
+    fn retry_after(&self, py: Python<'_>, key: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> Answer {
+        Answer::to(py, "aio.TokenBucket.retry_after", self.inner.start_retry_after(py, key, now))
     }
 
     /// Fill the bucket of `key`, even on a closed limiter. Like `doorkeep.TokenBucket.reset`, awaitable.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Answer {
-        Answer::to(py, "aio.TokenBucket.reset", self.inner.ask_reset(key))
+        Answer::to(py, "aio.TokenBucket.reset", self.inner.start_reset(key))
     }
 
     /// Deny every later call that takes tokens. Calling it again does nothing.

@@ -13,28 +13,28 @@ use crate::time::Timestamp;
 
 /// A [`crate::Attempt`] or a [`redis::Attempt`]. Cheap to clone; clones are the same attempt.
 #[derive(Clone)]
-pub struct Attempt(Place);
+pub struct Attempt(Inner);
 
 #[derive(Clone)]
-enum Place {
+enum Inner {
     Memory(Arc<memory::Attempt>),
     Store(Arc<redis::Attempt>),
 }
 
 impl Attempt {
     pub(super) fn memory(attempt: memory::Attempt) -> Self {
-        Self(Place::Memory(Arc::new(attempt)))
+        Self(Inner::Memory(Arc::new(attempt)))
     }
 
     pub(super) fn store(attempt: redis::Attempt) -> Self {
-        Self(Place::Store(Arc::new(attempt)))
+        Self(Inner::Store(Arc::new(attempt)))
     }
 
     /// The decision that the attempt was made with.
     pub fn decision(&self) -> Decision {
         match &self.0 {
-            Place::Memory(attempt) => attempt.decision(),
-            Place::Store(attempt) => attempt.decision(),
+            Inner::Memory(attempt) => attempt.decision(),
+            Inner::Store(attempt) => attempt.decision(),
         }
     }
 
@@ -42,8 +42,8 @@ impl Attempt {
     #[must_use]
     pub fn allowed(&self) -> bool {
         match &self.0 {
-            Place::Memory(attempt) => attempt.allowed(),
-            Place::Store(attempt) => attempt.allowed(),
+            Inner::Memory(attempt) => attempt.allowed(),
+            Inner::Store(attempt) => attempt.allowed(),
         }
     }
 
@@ -51,16 +51,16 @@ impl Attempt {
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
         match &self.0 {
-            Place::Memory(attempt) => attempt.holds(key),
-            Place::Store(attempt) => attempt.holds(key),
+            Inner::Memory(attempt) => attempt.holds(key),
+            Inner::Store(attempt) => attempt.holds(key),
         }
     }
 
     /// Like [`crate::Attempt::extend`].
     pub fn extend(&self, keys: &[Key], cost: u32, now: Option<Timestamp>) -> Answer<Result<Decision, Error>> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, or_now(now))),
-            Place::Store(attempt) => {
+            Inner::Memory(attempt) => Answer::Now(attempt.extend(keys, cost, or_now(now))),
+            Inner::Store(attempt) => {
                 let (attempt, keys) = (Arc::clone(attempt), keys.to_vec());
                 Answer::later(async move { attempt.extend(&keys, cost, now).await })
             }
@@ -70,8 +70,8 @@ impl Attempt {
     /// Like [`crate::Attempt::success`]; also false if the store was not reached.
     pub fn success(&self, settlement: &Settlement<'_>, now: Option<Timestamp>) -> Answer<Result<bool, Error>> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.success(settlement, or_now(now))),
-            Place::Store(attempt) => {
+            Inner::Memory(attempt) => Answer::Now(attempt.success(settlement, or_now(now))),
+            Inner::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 let lists = [settlement.forgive, settlement.give_back, settlement.forgive_address];
                 let lists = lists.map(|rules| rules.iter().map(ToString::to_string).collect::<Vec<String>>());
@@ -89,16 +89,16 @@ impl Attempt {
     /// Like [`crate::Attempt::failure`]. The store is not called.
     pub fn failure(&self) -> bool {
         match &self.0 {
-            Place::Memory(attempt) => attempt.failure(),
-            Place::Store(attempt) => attempt.failure(),
+            Inner::Memory(attempt) => attempt.failure(),
+            Inner::Store(attempt) => attempt.failure(),
         }
     }
 
     /// Like [`crate::Attempt::release`]; also false if the store was not reached.
     pub fn release(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.release(or_now(now))),
-            Place::Store(attempt) => {
+            Inner::Memory(attempt) => Answer::Now(attempt.release(or_now(now))),
+            Inner::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 Answer::later(async move { attempt.release(now).await })
             }
@@ -108,8 +108,8 @@ impl Attempt {
     /// Like [`crate::Attempt::cancel`]; also false if the store was not reached.
     pub fn cancel(&self, now: Option<Timestamp>) -> Answer<bool> {
         match &self.0 {
-            Place::Memory(attempt) => Answer::Now(attempt.cancel(or_now(now))),
-            Place::Store(attempt) => {
+            Inner::Memory(attempt) => Answer::Now(attempt.cancel(or_now(now))),
+            Inner::Store(attempt) => {
                 let attempt = Arc::clone(attempt);
                 Answer::later(async move { attempt.cancel(now).await })
             }
