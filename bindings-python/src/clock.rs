@@ -43,11 +43,11 @@ impl Clock {
             Self::System => Ok(None),
             Self::Manual(clock) => clock.get().timestamp().map(Some),
             Self::Callable(clock) => {
-                let told = clock.bind(py).call0()?;
-                if told.is_none() {
+                let returned = clock.bind(py).call0()?;
+                if returned.is_none() {
                     return Err(PyTypeError::new_err("clock must give seconds, it gave None").into());
                 }
-                read_now(Some(&told)).map(Some)
+                read_now(Some(&returned)).map(Some)
             }
         }
     }

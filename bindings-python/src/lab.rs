@@ -29,8 +29,8 @@ pub(crate) fn run<'py>(
     let (outcome, raised) = py.detach(|| {
         let mut raised = None;
         let outcome = scenario.run_watched(|at| {
-            let looked = Python::attach(|py| match look(py, progress.as_ref(), at) {
-                Ok(goes_on) => goes_on,
+            let continues = Python::attach(|py| match report_progress(py, progress.as_ref(), at) {
+                Ok(continues) => continues,
                 // After an interrupt the results so far are still useful.
                 Err(interrupt) if interrupt.is_instance_of::<PyKeyboardInterrupt>(py) => false,
                 Err(error) => {
@@ -38,7 +38,7 @@ pub(crate) fn run<'py>(
                     false
                 }
             });
-            if looked { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if continues { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         (outcome, raised)
     });
@@ -116,7 +116,7 @@ impl Owned {
 }
 
 /// Whether the run continues.
-fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, at: Progress) -> PyResult<bool> {
+fn report_progress(py: Python<'_>, progress: Option<&Py<PyAny>>, at: Progress) -> PyResult<bool> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(true) };
     let answer = progress.bind(py).call1((at.events, at.done))?;

@@ -77,8 +77,8 @@ def headers(
     TypeError
         `decision` is not a decision, or one of `keys` is not a key.
     """
-    asked = (keys,) if isinstance(keys, Key) else keys
-    return _http_headers(decision, round_up, rate_limit, *asked)
+    listed = (keys,) if isinstance(keys, Key) else keys
+    return _http_headers(decision, round_up, rate_limit, *listed)
 
 
 def check_round_up(round_up: timedelta | float | str | None) -> None:

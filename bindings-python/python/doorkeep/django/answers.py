@@ -66,9 +66,9 @@ def _answer(request: HttpRequest, status: int, headers: dict[str, str]) -> HttpR
 
 def _prefers_html(request: HttpRequest) -> bool:
     # Programs that accept anything send `*/*`; a browser lists HTML.
-    asked = [(_quality(kind), kind.sub_type in _HTML) for kind in request.accepted_types if _is_known(kind.sub_type)]
+    accepted = [(_quality(kind), kind.sub_type in _HTML) for kind in request.accepted_types if _is_known(kind.sub_type)]
     # Of two types with equal preference, the first.
-    quality, is_html = max(asked, key=lambda one: one[0], default=(0.0, False))
+    quality, is_html = max(accepted, key=lambda one: one[0], default=(0.0, False))
     return quality > 0 and is_html
 
 

@@ -75,8 +75,8 @@ def request_keys(request: HttpRequest | None, *rules: str | Rule | StrikeRule, *
         There is no such rule, or it has no ``by``.
     """
     configuration = conf.current()
-    asked = [configuration.rule(rule) if isinstance(rule, str) else rule for rule in rules]
-    return list(keys_for(asked, address=client_address(request), **spelled(values)))
+    resolved = [configuration.rule(rule) if isinstance(rule, str) else rule for rule in rules]
+    return list(keys_for(resolved, address=client_address(request), **spelled(values)))
 
 
 def warn_uncounted(what: str) -> None:

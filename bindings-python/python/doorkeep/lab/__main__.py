@@ -34,9 +34,9 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for an error, 130 for a run that was interrupted."""
-    asked = _parser().parse_args(arguments)
+    args = _parser().parse_args(arguments)
     try:
-        code: int = asked.command(asked)
+        code: int = args.command(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -107,37 +107,37 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-progress", action="store_true", help="show no bar on runs over two seconds")
 
 
-def _run(asked: argparse.Namespace) -> int:
-    result = _results(asked, [asked.scenario])[0]
-    if asked.json:
+def _run(args: argparse.Namespace) -> int:
+    result = _results(args, [args.scenario])[0]
+    if args.json:
         print(result.to_json())
-    elif asked.csv:
-        table = result.tables[asked.csv].to_lists()
+    elif args.csv:
+        table = result.tables[args.csv].to_lists()
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
     else:
         print(result)
-    _plot(asked, [result], None)
+    _plot(args, [result], None)
     return INTERRUPTED if result.interrupted else 0
 
 
-def _compare(asked: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     from doorkeep.lab.result import compare
 
-    if len(asked.scenarios) < 2:
+    if len(args.scenarios) < 2:
         raise ConfigError("compare takes at least two scenario files")
-    results = _results(asked, asked.scenarios)
-    labels = asked.scenarios[: len(results)]
+    results = _results(args, args.scenarios)
+    labels = args.scenarios[: len(results)]
     print(compare(*results, labels=labels))
-    _plot(asked, results, labels)
+    _plot(args, results, labels)
     return INTERRUPTED if results[-1].interrupted else 0
 
 
-def _bounds(asked: argparse.Namespace) -> int:
+def _bounds(args: argparse.Namespace) -> int:
     from doorkeep.lab.text import shown, text
 
-    policies = [*asked.policies, *(f"s{each}" for each in asked.strikes), *(f"w{each}" for each in asked.fixed_window)]
+    policies = [*args.policies, *(f"s{each}" for each in args.strikes), *(f"w{each}" for each in args.fixed_window)]
     if not policies:
         raise ConfigError('bounds takes at least one policy, such as "5/1m,50/1h" or --strikes 5/15m')
     tables: list[dict[str, list[Any]]] = [bounds.table(policy) for policy in policies]
@@ -156,31 +156,31 @@ def _bounds(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _results(asked: argparse.Namespace, paths: Sequence[str]) -> list[Result]:
+def _results(args: argparse.Namespace, paths: Sequence[str]) -> list[Result]:
     """Read every file before the first run, so that a mistake in the last file is reported immediately."""
     from pathlib import Path
 
     from doorkeep.lab.running import run
 
-    if asked.plot:
+    if args.plot:
         from doorkeep.lab import plots  # noqa: F401 -- its absence is told before a long run, not after
     results = []
     for scenario in [Scenario.from_toml(Path(path)) for path in paths]:
-        results.append(run(scenario, seed=asked.seed, progress=False if asked.no_progress else None))
+        results.append(run(scenario, seed=args.seed, progress=False if args.no_progress else None))
         if results[-1].interrupted:
             break
     return results
 
 
-def _plot(asked: argparse.Namespace, results: Sequence[Result], labels: Sequence[str] | None) -> None:
-    if asked.plot is None:
+def _plot(args: argparse.Namespace, results: Sequence[Result], labels: Sequence[str] | None) -> None:
+    if args.plot is None:
         return
     from doorkeep.lab import plots
 
     try:
-        plots.save(plots.report(*results, labels=labels), asked.plot)
+        plots.save(plots.report(*results, labels=labels), args.plot)
     except ValueError as error:
-        raise ConfigError(f"{asked.plot}: {error}") from None
+        raise ConfigError(f"{args.plot}: {error}") from None
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from doorkeep._native import Rate
 from doorkeep.errors import ConfigError
 from doorkeep.lab import bounds
 from doorkeep.lab._extras import needed
-from doorkeep.lab.style import GREY, Figure, drawing, finish, looks, save, styled, time_axis
+from doorkeep.lab.style import GREY, Figure, drawing, finish, line_styles, save, styled, time_axis
 from doorkeep.lab.text import duration
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def guesses_over_time(
         length = max(float(result.run["duration_s"][0]) for result in results)
         unit = time_axis(ax, length)
         lines = [line for result in results for line in _lines(result)]
-        for (kind, times, counts), look, at in zip(lines, looks(), range(len(lines)), strict=False):
+        for (kind, times, counts), style, at in zip(lines, line_styles(), range(len(lines)), strict=False):
             label = labels[at] if labels is not None else kind
-            ax.step(times / unit, counts, where="post", label=label, color=look["color"], linestyle=look["linestyle"])
+            ax.step(times / unit, counts, where="post", label=label, color=style["color"], linestyle=style["linestyle"])
         if bound is not None:
             # For an open span that just includes this time: a greedy attacker is on the line, never above it.
             moments = np.linspace(0, length, POINTS)
@@ -95,7 +95,7 @@ def honest_over_time(result: Result, *, title: str | None = None, ax: Axes | Non
         unit = time_axis(ax, length)
         starts = series["start_s"] / unit
         width = (starts[1] - starts[0]) if len(starts) > 1 else length / unit
-        first, second = (look["color"] for look, _ in zip(looks(), range(2), strict=False))
+        first, second = (style["color"] for style, _ in zip(line_styles(), range(2), strict=False))
         ax.bar(starts, series["users_admitted"], width, align="edge", label="admitted", color=first)
         ax.bar(
             starts,
@@ -139,8 +139,8 @@ def admission_by_addresses(
             numbers = np.unique(np.geomspace(addresses[0], addresses[-1], POINTS).round())
             most = [bounds.botnet(*bound, int(number), span) for number in numbers]
             ax.plot(numbers, most, color=GREY, linewidth=1, label="most that the rules admit")
-        look = next(looks())
-        ax.plot(addresses, guesses, color=look["color"], marker="o", linestyle="none", label="run")
+        style = next(line_styles())
+        ax.plot(addresses, guesses, color=style["color"], marker="o", linestyle="none", label="run")
         ax.set_xscale("log")
         ax.set_xlim(min(addresses) / 1.15, max(addresses) * 1.15)
         ax.set_ylim(bottom=0)
@@ -170,13 +170,13 @@ def honest_denial_by_load(
     """
     with drawing(ax) as ax:
         points = list(runs)
-        for count, look in zip(counts, looks(), strict=False):
-            marker = look.pop("marker")
+        for count, style in zip(counts, line_styles(), strict=False):
+            marker = style.pop("marker")
             denied = [100 * bounds.honest_denial(count, load) for load in loads]
-            ax.plot(loads, denied, label=f"{count:,} at once", **look)
+            ax.plot(loads, denied, label=f"{count:,} at once", **style)
             found = [(load, float(result.users["denied_percent"][0])) for of, load, result in points if of == count]
             if found:
-                ax.plot(*zip(*found, strict=True), color=look["color"], marker=marker, linestyle="none", zorder=3)
+                ax.plot(*zip(*found, strict=True), color=style["color"], marker=marker, linestyle="none", zorder=3)
         ax.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
         ax.annotate(
             "as many as the rate admits",
@@ -215,11 +215,11 @@ def trade_off(
     """
     with drawing(ax) as ax:
         groups: list[list[tuple[float, float, str]]] = []
-        for result, label, look in zip(results, labels, looks(), strict=False):
+        for result, label, style in zip(results, labels, line_styles(), strict=False):
             guesses = max(float(most) for most in result.attackers["most_a_day"])
             logins, denied = (float(result.users[name].sum()) for name in ("logins", "logins_denied"))
             share = 100 * denied / logins
-            ax.plot(guesses, share, look["marker"], color=look["color"], markersize=8, clip_on=False, zorder=3)
+            ax.plot(guesses, share, style["marker"], color=style["color"], markersize=8, clip_on=False, zorder=3)
             for group in groups:
                 # Policies whose points overlap in print share a label.
                 if abs(np.log10(group[0][0] / guesses)) < 0.06 and abs(group[0][1] - share) < 5:
@@ -264,8 +264,8 @@ def lines(
         Which axes are logarithmic: ``"x"``, ``"y"``, ``"xy"``.
     """
     with drawing(ax) as ax:
-        for (label, heights), look in zip(columns.items(), looks(), strict=False):
-            ax.plot(x, heights, label=label, markersize=5, **look)
+        for (label, heights), style in zip(columns.items(), line_styles(), strict=False):
+            ax.plot(x, heights, label=label, markersize=5, **style)
         if "x" in log:
             ax.set_xscale("log")
         if "y" in log:

@@ -220,7 +220,7 @@ class Scenario:
             "attackers": _plain(_listed(attackers)),
             "users": _plain(_listed(users)),
         }
-        self._judge(_text({name: part for name, part in tree.items() if part is not None}))
+        self._validate(_text({name: part for name, part in tree.items() if part is not None}))
 
     @classmethod
     def from_toml(cls, source: str | os.PathLike[str]) -> Scenario:
@@ -292,10 +292,10 @@ class Scenario:
     @classmethod
     def _of(cls, text: str) -> Scenario:
         scenario = object.__new__(cls)
-        scenario._judge(text)
+        scenario._validate(text)
         return scenario
 
-    def _judge(self, text: str) -> None:
+    def _validate(self, text: str) -> None:
         object.__setattr__(self, "_json", lab_json(text))
 
 

@@ -24,7 +24,7 @@ else:
     from matplotlib import ticker
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "GREY", "Figure", "drawing", "finish", "looks", "save", "styled", "time_axis"]
+__all__ = ["COLOURS", "GREY", "Figure", "drawing", "finish", "line_styles", "save", "styled", "time_axis"]
 
 # Okabe and Ito, Color Universal Design (2008): distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -87,7 +87,7 @@ def drawing(ax: Axes | None) -> Iterator[Axes]:
         yield ax
 
 
-def looks() -> Iterator[dict[str, Any]]:
+def line_styles() -> Iterator[dict[str, Any]]:
     """Yield a colour, a dash and a marker for each line."""
     for colour, dash, marker in cycle(zip(COLOURS, _DASHES, _MARKERS, strict=True)):
         yield {"color": colour, "linestyle": dash, "marker": marker}

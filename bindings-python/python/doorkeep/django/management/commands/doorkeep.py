@@ -61,8 +61,8 @@ class Command(BaseCommand):
         host = settings.DOORKEEP["redis"].rpartition("@")[2].rpartition("://")[2]
         place = urlsplit(f"//{host}")
         answers = _store_answers(configuration.limiter, configuration)
-        told = self.style.SUCCESS("answers") if answers else self.style.ERROR("does not answer")
-        self.stdout.write(f"store: {place.hostname}:{place.port or 6379} {told}")
+        state = self.style.SUCCESS("answers") if answers else self.style.ERROR("does not answer")
+        self.stdout.write(f"store: {place.hostname}:{place.port or 6379} {state}")
         if not answers:
             raise CommandError("on_error decides until the store answers")
 
