@@ -133,8 +133,8 @@ export class DoorkeepStore {
 
   /** Returns how much of its limit a client has used; undefined when nothing is counted. Counts nothing. */
   async get(key: string): Promise<RateLimitInfo | undefined> {
-    const asked = this.#key(key)
-    const decision = asked && (await this.#limiter.peek(asked))
+    const made = this.#key(key)
+    const decision = made && (await this.#limiter.peek(made))
     if (!decision || decision.resetAfterMs === 0) return undefined
     return { totalHits: this.#limit - decision.remaining, resetTime: after(decision.resetAfterMs) }
   }

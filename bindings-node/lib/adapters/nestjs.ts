@@ -277,9 +277,9 @@ function oneOf(own: Limiter | undefined, injected: Limiter | undefined): Limiter
 }
 
 /** Does what decorators would do, without a compiler that writes the types of parameters into the code. */
-function injectable<T extends Type>(guarding: T): T {
-  Injectable()(guarding)
-  Optional()(guarding, undefined, 0)
-  Inject(Limiter)(guarding, undefined, 0)
-  return guarding
+function injectable<T extends Type>(guard: T): T {
+  Injectable()(guard)
+  Optional()(guard, undefined, 0)
+  Inject(Limiter)(guard, undefined, 0)
+  return guard
 }

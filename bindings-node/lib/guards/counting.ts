@@ -71,11 +71,11 @@ function countingKeys<Request>(
     // Before the keys are made, so that they find the address however long they take.
     if (isLost(identity)) return REFUSED
     try {
-      const asked = await keys(request)
-      const { counted, decision } = await countFor(identity, limiter, asked, cost)
+      const made = await keys(request)
+      const { counted, decision } = await countFor(identity, limiter, made, cost)
       if (decision.allowed) remember(counted)
       // An allowed request has no field unless the guard wants `RateLimit`: most requests then save the native call.
-      const fields = decision.allowed && !rateLimit ? {} : headers(decision, { keys: asked, roundUp, rateLimit })
+      const fields = decision.allowed && !rateLimit ? {} : headers(decision, { keys: made, roundUp, rateLimit })
       return { attempt: counted.attempt, ...answer(decision, behindEarlier(identity, fields)) }
     } catch (error) {
       if (!(error instanceof InvalidKeyError)) throw error

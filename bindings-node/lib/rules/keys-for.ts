@@ -41,14 +41,14 @@ let hasWarned = false
 export function keysFor(rules: KeyRule | Iterable<KeyRule>, values: KeyValues): Key[] {
   if (!isPlain(values)) throw new ConfigError('values must be a plain object')
   const list = listed(rules)
-  const asked = list.map(numberOf)
+  const ruleNumbers = list.map(numberOf)
   const words: string[] = []
   for (const { by } of list) for (const word of by) if (!words.includes(word)) words.push(word)
   const texts = words.map((word) => ownValue(values, word))
   const keys: Key[] = []
   let all: number
   do {
-    const warning = unwrap(native.keysFor(asked, ownValue(values, 'address'), words, texts, keys.length))
+    const warning = unwrap(native.keysFor(ruleNumbers, ownValue(values, 'address'), words, texts, keys.length))
     all = numbers[Slot.Keys]
     // One turn in nearly all cases: the slots have room for as many keys as a limiter accepts.
     for (let index = 0; index < KEYS && keys.length < all; index += 1) keys.push(new Key(index * KEY_WORDS))
